@@ -1,4 +1,4 @@
-/** `atelier endpoints` and `atelier run NAME`, as processes of their own, against a whole service. */
+/** `atelier endpoints` and `atelier run NAME` against a whole service: a publish and a run as processes of their own, the rest in this one. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import sharp from 'sharp'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { type CommandResult, runAtelier } from '../support/cli/atelier.ts'
+import { runInProcess } from '../support/cli/in-process.ts'
 import { CARD_YAML, card, stamp } from '../support/endpoints/card.ts'
 
 const KEY = 'the-key-of-this-test'
@@ -30,8 +31,13 @@ describe('atelier endpoints', () => {
   function write(name: string, content: object) {
     writeFileSync(path.join(folder, name), JSON.stringify(content))
   }
-  const atelier = (...args: string[]): Promise<CommandResult> =>
-    runAtelier(args, { cwd: folder, env: { ATELIER_BASE_URL: service.url, ATELIER_TOKEN: KEY } })
+  const surroundings = () => ({ cwd: folder, env: { ATELIER_BASE_URL: service.url, ATELIER_TOKEN: KEY } })
+  const atelier = (...args: string[]): Promise<CommandResult> => runInProcess(args, surroundings())
+  async function succeedOutside(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await runAtelier(args, surroundings())
+    assert.equal(code, 0, `${args.join(' ')}\n${stdout}${stderr}`)
+    return stdout
+  }
   async function succeed(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await atelier(...args)
     assert.equal(code, 0, `${args.join(' ')}\n${stdout}${stderr}`)
@@ -40,7 +46,7 @@ describe('atelier endpoints', () => {
   const json = async (...args: string[]) => JSON.parse(await succeed(...args, '--json'))
 
   test('from a file to a picture on disk: publish, compare, roll back, run with flags', async () => {
-    const published = await succeed('endpoints', 'publish', 'card', 'card.json')
+    const published = await succeedOutside('endpoints', 'publish', 'card', 'card.json')
     assert.match(published, /^card version 1 is published\naddress: http:\S+\/api\/v2\/endpoints\/card\/runs\n/)
     assert.match(published, /^headline +text +required +at most 20 characters +What the card says\.$/m)
     assert.match(published, /^align +choice +center +left \| center \| right/m)
@@ -63,7 +69,7 @@ describe('atelier endpoints', () => {
     assert.equal(await succeed('endpoints', 'alias', 'card', 'stable', 'latest'), 'card@stable is version 2\n')
 
     const file = (
-      await succeed('run', 'card', '--headline', 'Good morning', '--width=128', '--no-outline', '--out', 'made')
+      await succeedOutside('run', 'card', '--headline', 'Good morning', '--width=128', '--no-outline', '--out', 'made')
     ).trim()
     assert.equal(path.dirname(file), path.join(folder, 'made'))
     const { width, height } = await sharp(file).metadata()
@@ -153,6 +159,38 @@ describe('atelier endpoints', () => {
     assert.equal((await atelier('endpoints', 'import', 'card.json')).code, 2)
   })
 
+  test('limits are set, told with what counts for them, and taken away; usage is told in lines', async () => {
+    await succeed('endpoints', 'publish', 'bounded', 'card.json')
+    const told = await succeed(
+      'endpoints',
+      'limits',
+      'bounded',
+      '--in-flight',
+      '2',
+      '--runs',
+      '1/day,9/month',
+      '--spend',
+      '5/ever',
+    )
+    assert.equal(told, '0 of 2 runs at a time\n0 of 1 runs a day\n0 of 9 runs a month\n$0.00 of $5.00 in all\n')
+    await succeed('run', 'bounded', '--headline', 'x')
+    assert.match(await succeed('endpoints', 'limits', 'bounded'), /^0 of 2 runs at a time\n1 of 1 runs a day\n/)
+    const refused = await atelier('run', 'bounded', '--headline', 'x')
+    assert.match(refused.stderr, /the endpoint bounded takes 1 runs in one day; the next one begins at /)
+    assert.match(await succeed('endpoints', 'usage', 'bounded', '--by', 'version'), /^1 +1 +1 +0 +0 +0 /m)
+    assert.match(
+      await succeed('endpoints', 'limits', 'bounded', '--runs', 'none/day'),
+      /^0 of 2 .*\n1 of 9 runs a month\n/,
+    )
+    assert.equal(await succeed('endpoints', 'limits', 'bounded', '--none'), 'it has no limits\n')
+    for (const wrong of [
+      ['--runs', '5/week'],
+      ['--in-flight', '0'],
+      ['--none', '--spend', '1/day'],
+    ])
+      assert.equal((await atelier('endpoints', 'limits', 'bounded', ...wrong)).code, 2, wrong.join(' '))
+  })
+
   test('is stopped, started and removed', async () => {
     await succeed('endpoints', 'publish', 'brief', 'card.json', '--no-tool')
     assert.equal(await succeed('endpoints', 'stop', 'brief'), 'brief is stopped\n')
@@ -181,5 +219,25 @@ describe('atelier endpoints', () => {
     const two = await atelier('endpoints', 'preview', 'tomorrow.json')
     assert.deepEqual([two.code, /name one with --declare/.test(two.stderr)], [2, true])
     assert.equal((await atelier('endpoints', 'preview', 'none.json')).code, 2)
+  })
+
+  test('a link is made with its bounds, listed with what was used of it, and revoked', async () => {
+    await succeed('endpoints', 'publish', 'linked', 'card.json')
+    const flags = ['--runs', '100', '--spend', '5usd', '--expires', '7d', '--referrer', 'example.com', '*.example.org']
+    const made = await succeed('endpoints', 'share', 'linked', ...flags, '--note', 'on the blog')
+    const [url = '', line = '', , embed = ''] = made.split('\n')
+    assert.match(url, /\/share\/[A-Za-z0-9_-]{43}$/)
+    assert.match(line, /^[0-9a-f-]{36}: 100 runs, \$5\.00, until \d{4}-/)
+    assert.ok(embed.startsWith(`<iframe src="${url}"`))
+    const about = await fetch(`${url}/endpoint`)
+    assert.deepEqual([about.status, ((await about.json()) as { title: string }).title], [200, 'A card'])
+    const { shares } = await json('endpoints', 'shares', 'linked')
+    assert.deepEqual(shares[0].referrers, ['example.com', '*.example.org'])
+    assert.match(await succeed('endpoints', 'shares', 'linked'), /active +0 of 100 +\$0\.00 of \$5\.00 .* on the blog/)
+    await succeed('endpoints', 'unshare', 'linked', shares[0].id)
+    assert.equal((await fetch(`${url}/endpoint`)).status, 404)
+    const refused = await atelier('endpoints', 'share', 'linked', '--expires', '7d')
+    assert.notEqual(refused.code, 0)
+    assert.match(refused.stderr, /--runs/)
   })
 })

@@ -118,12 +118,57 @@ describe('endpoints in the console', { skip: withoutBrowser }, () => {
     assert.deepEqual([json.current_version, json.aliases], [1, { stable: 1 }])
   })
 
+  test('a link is made with its bounds, shown once with the code to embed it, and revoked', async () => {
+    await opened.go('/endpoints/card#share')
+    await page.getByText('No links yet').waitFor()
+    await page.getByLabel('Runs', { exact: true }).fill('0')
+    await page.getByRole('button', { name: 'Make a link' }).click()
+    await page.getByText(/runs must be/).waitFor()
+    await page.getByLabel('Runs', { exact: true }).fill('3')
+    await page.getByLabel('Shown on').fill('Blog.example\n*.example.org')
+    await page.getByLabel('Note').fill('on the blog')
+    await page.getByRole('button', { name: 'Make a link' }).click()
+    const made = page.getByRole('status', { name: 'The new link' })
+    const url = (await made.getByRole('link').getAttribute('href')) ?? ''
+    await made.getByText(`<iframe src="${url}"`).waitFor()
+    const link = new URL(url).pathname
+    assert.equal((await call(app.url, `${link}/endpoint`)).status, 200)
+    const row = page.getByRole('row', { name: /on the blog/ })
+    await row.getByText('0 of 3').waitFor()
+    await row.getByText('blog.example, *.example.org').waitFor()
+    await row.getByRole('button', { name: 'Revoke the link on the blog' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
+    await row.getByText('revoked').waitFor()
+    assert.equal((await call(app.url, `${link}/endpoint`)).status, 404)
+    assert.equal(await made.count(), 0)
+  })
+
+  test('its limits are set, told as wrong where they are, and shown with what counts for them', async () => {
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByText('Limits', { exact: true }).click()
+    await page.getByLabel('Runs at a time').fill('many')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByText(/limits\.in_flight must be/).waitFor()
+    await page.getByLabel('Runs at a time').fill('3')
+    await page.getByLabel('Runs a day').fill('40')
+    await page.getByLabel('US dollars a month').fill('12.50')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await waitUntil(async () => (await stored()).limits.in_flight === 3)
+    assert.deepEqual((await stored()).limits, { in_flight: 3, runs: { day: 40 }, spend_usd: { month: '12.50' } })
+    await page.getByRole('tab', { name: 'Usage' }).click()
+    await page.getByText('0 of 40 runs a day').waitFor()
+    await page.getByText('$0.00 of $12.50 a month').waitFor()
+    await page.getByRole('row', { name: /^in all/ }).waitFor()
+    await page.getByRole('link', { name: 'Version', exact: true }).click()
+    await page.getByRole('columnheader', { name: 'Version' }).waitFor()
+  })
+
   test('nothing of it is wider than a phone', async () => {
     await page.setViewportSize({ width: 375, height: 720 })
     for (const path of [
       '/endpoints',
       '/publish/card',
-      ...['try', 'runs', 'versions', 'code', 'settings'].map((tab) => `/endpoints/card#${tab}`),
+      ...['try', 'runs', 'usage', 'versions', 'code', 'settings'].map((tab) => `/endpoints/card#${tab}`),
     ]) {
       await opened.go(path)
       await waitUntil(() =>

@@ -10,20 +10,33 @@ interface Missing {
   readonly weights: readonly { readonly name: string }[]
 }
 
+/** By period: hour, day, month, ever. */
+type ByPeriod<Value> = Readonly<Partial<Record<string, Value>>>
+
+export interface EndpointLimits {
+  readonly in_flight: number | null
+  readonly runs: ByPeriod<number>
+  readonly spend_usd: ByPeriod<string>
+}
+
 export interface Endpoint {
   readonly name: string
   readonly title: string
   readonly description: string
+  /** `service`: everybody has it, and nobody can change it. */
+  readonly owner: 'account' | 'service'
   readonly state: 'ready' | 'stopped' | 'blocked'
   readonly current_version: number
   readonly latest_version: number
   readonly aliases: Readonly<Record<string, number>>
   readonly tool: boolean
   readonly models: readonly string[]
+  readonly limits: EndpointLimits
+  readonly price: { readonly kind: string; readonly usd?: string; readonly max_seconds?: number } | null
   readonly missing?: Missing
   readonly updated_at: string
   readonly revision: number
-  readonly urls: { readonly runs: string; readonly schema: string; readonly openapi: string }
+  readonly urls: { readonly runs: string; readonly schema: string; readonly openapi: string; readonly docs: string }
 }
 
 export type InputType = 'text' | 'integer' | 'number' | 'seed' | 'boolean' | 'choice' | 'file'
@@ -136,6 +149,24 @@ export function getVersion(name: string, selector: string, signal?: AbortSignal)
   return getExact(at(name, `/versions/${encodeURIComponent(selector)}`), signal)
 }
 
+export interface CodeSample {
+  readonly label: string
+  readonly source: string
+}
+
+/** `version` null: of whatever is current. */
+export async function getSamples(
+  name: string,
+  version: string | null,
+  signal?: AbortSignal,
+): Promise<readonly CodeSample[]> {
+  const asked = version === null ? '' : `?version=${encodeURIComponent(version)}`
+  const document = await getJson<{
+    readonly paths: Readonly<Record<string, { readonly post?: { readonly 'x-codeSamples'?: readonly CodeSample[] } }>>
+  }>(at(name, `/openapi.json${asked}`), signal)
+  return Object.values(document.paths).flatMap(({ post }) => post?.['x-codeSamples'] ?? [])
+}
+
 export function listVersions(
   name: string,
   before: string | null,
@@ -182,6 +213,7 @@ export interface EndpointChange {
   readonly tool?: boolean
   readonly models?: readonly string[]
   readonly current_version?: number
+  readonly limits?: object
 }
 
 /** Refused when somebody changed it since `revision`. */
@@ -204,6 +236,45 @@ export function removeAlias(name: string, alias: string): Promise<Endpoint> {
   return send('DELETE', at(name, `/aliases/${encodeURIComponent(alias)}`))
 }
 
+/** A link to a page on which whoever has it runs the endpoint. */
+export interface Share {
+  readonly id: string
+  readonly version: string | null
+  readonly note: string
+  readonly state: 'active' | 'expired' | 'revoked'
+  readonly runs: number
+  readonly runs_per_day: number | null
+  readonly spend_usd: string | null
+  readonly referrers: readonly string[]
+  readonly used: { readonly runs: number; readonly spent_usd: string; readonly running: number }
+  readonly expires_at: string
+}
+
+export type CreatedShare = Share & { readonly url: string; readonly embed: string | null }
+
+export interface ShareWish {
+  readonly runs: number
+  readonly runs_per_day: number | null
+  readonly spend_usd: string | null
+  readonly at_a_time: number
+  readonly version: string | null
+  readonly note: string
+  readonly referrers: readonly string[]
+  readonly expires_at: string
+}
+
+export function createShare(name: string, wish: ShareWish): Promise<CreatedShare> {
+  return send('POST', at(name, '/shares'), wish)
+}
+
+export async function listShares(name: string, signal?: AbortSignal): Promise<readonly Share[]> {
+  return (await getJson<{ readonly shares: readonly Share[] }>(at(name, '/shares'), signal)).shares
+}
+
+export function revokeShare(name: string, id: string): Promise<Share> {
+  return send('DELETE', at(name, `/shares/${encodeURIComponent(id)}`))
+}
+
 /** `inputsText`: JSON text of the object of inputs. */
 export function runEndpoint(name: string, version: number, inputsText: string): Promise<Run> {
   return sendExact(`${ENDPOINTS}/${encodeURIComponent(name)}@${version}/runs`, `{"inputs":${inputsText}}`)
@@ -216,6 +287,38 @@ export function listRuns(
 ): Promise<{ readonly runs: readonly RunRow[]; readonly next_cursor?: string }> {
   const query = new URLSearchParams({ limit: '20', ...(cursor !== null && { cursor }) })
   return getJson(at(name, `/runs?${query}`), signal)
+}
+
+export interface UsageRow {
+  readonly key: string | null
+  readonly runs: number
+  readonly queued: number
+  readonly running: number
+  readonly succeeded: number
+  readonly failed: number
+  readonly canceled: number
+  readonly expired: number
+  readonly seconds: number
+  readonly usd: string
+}
+
+interface Used<Value> {
+  readonly now: Value
+  readonly maximum: Value
+}
+
+interface EndpointUsage {
+  readonly total: Omit<UsageRow, 'key'>
+  readonly rows: readonly UsageRow[]
+  readonly limits: {
+    readonly in_flight: Used<number> | null
+    readonly runs: Readonly<Record<string, Used<number>>>
+    readonly spend_usd: Readonly<Record<string, Used<string>>>
+  }
+}
+
+export function getUsage(name: string, asked: URLSearchParams, signal?: AbortSignal): Promise<EndpointUsage> {
+  return getJson(at(name, `/usage?${asked}`), signal)
 }
 
 export async function getRun(name: string, id: string, signal?: AbortSignal): Promise<Run> {

@@ -232,7 +232,7 @@ async function uploadPath(path: string, options: Options): Promise<object> {
   const files = 'node:fs/promises'
   const { readFile } = (await import(files)) as { readFile(path: string): Promise<Uint8Array<ArrayBuffer>> }
   const name = path.split(/[\\/]/).at(-1) ?? 'file'
-  return upload(new Blob([await readFile(path)], { type: TYPES[name.split('.').at(-1)?.toLowerCase() ?? ''] }), name, options)
+  return upload(new Blob([await readFile(path)], { type: TYPES[name.split('.').at(-1)?.toLowerCase() ?? ''] ?? '' }), name, options)
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -261,7 +261,7 @@ async function ask(link: string, init: RequestInit, options: Options): Promise<R
   for (let attempt = 1; ; attempt++) {
     let response: Response | null = null
     try {
-      response = await fetch(url, { ...init, headers, signal })
+      response = await fetch(url, { ...init, headers, signal: signal ?? null })
     } catch (error) {
       if (signal?.aborted) throw error
       if (attempt === ATTEMPTS) throw new EndpointError('cannot reach ' + url + ': ' + String(error), { code: 'unreachable' })

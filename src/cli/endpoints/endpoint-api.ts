@@ -37,6 +37,7 @@ export interface EndpointWire {
   readonly name: string
   readonly title: string
   readonly description: string
+  readonly owner: 'account' | 'service'
   readonly state: string
   readonly current_version: number
   readonly latest_version: number

@@ -67,12 +67,17 @@ export function toOutputLine(outputs: readonly OutputWire[]): string {
 }
 
 export function toEndpointTable(endpoints: readonly EndpointWire[]): string {
-  const rows = endpoints.map(({ name, title, state, current_version: version, aliases, updated_at: at }) => [
-    ...[name, state, version, toAliases(aliases), at, shorten(title)],
-  ])
+  const rows = endpoints.map((endpoint) => {
+    const { name, title, current_version: version, aliases, updated_at: at } = endpoint
+    return [name, toState(endpoint), version, toAliases(aliases), at, shorten(title)]
+  })
   return toTable(['endpoint', 'state', 'version', 'aliases', 'changed', 'title'], rows, {
     empty: 'there are no endpoints',
   })
+}
+
+function toState({ state, owner }: EndpointWire): string {
+  return owner === 'service' ? `${state}, of the service` : state
 }
 
 function toAliases(aliases: EndpointWire['aliases']): string {
@@ -86,7 +91,6 @@ export function toEndpointLines(endpoint: EndpointWire): string[] {
     name,
     title,
     description,
-    state,
     current_version: current,
     latest_version: latest,
     aliases,
@@ -96,7 +100,7 @@ export function toEndpointLines(endpoint: EndpointWire): string[] {
   return [
     `${name}: ${title}`,
     ...(description === '' ? [] : [description]),
-    `state    ${state}`,
+    `state    ${toState(endpoint)}`,
     `version  ${current}${latest === current ? '' : ` (the newest is ${latest})`}${toAliases(aliases) === '' ? '' : `; ${toAliases(aliases)}`}`,
     ...(deployment === null ? [] : [`runs on  the deployment ${deployment}`]),
     `agents   ${tool ? `have it as the tool run_${name.replaceAll('-', '_')}` : 'do not see it'}`,

@@ -27,7 +27,10 @@ import {
   toOutputLine,
   toVersionTable,
 } from './endpoint-text.ts'
+import { limits, usage } from './limits.ts'
+import { addPrice } from './price.ts'
 import { importFile, preview, publish } from './publish.ts'
+import { listShares, SHARE_FLAGS, share, unshare } from './share.ts'
 import { writeClient } from './write-client.ts'
 
 interface EndpointCommand {
@@ -84,6 +87,28 @@ const COMMANDS: readonly EndpointCommand[] = [
     flags: [['--remove', 'take the name away instead']],
     ask: moveAlias,
   },
+  {
+    usage: 'limits <name>',
+    description: 'what calls are allowed, and what counts for it now; with flags, changes it',
+    flags: [
+      ['--in-flight <count>', 'runs that wait or run at a time, or none'],
+      ['--runs <list>', 'runs in a period: 100/day,10/hour; none/day takes one away'],
+      ['--spend <list>', 'US dollars in a period: 5.00/day,100/month'],
+      ['--none', 'take all limits away'],
+    ],
+    ask: limits,
+  },
+  {
+    usage: 'usage <name>',
+    description: 'runs, seconds and charges of this month, or of another period',
+    flags: [
+      ['--from <date>', 'the first day'],
+      ['--to <date>', 'the day after the last one'],
+      ['--tz <zone>', 'whose days, such as Europe/Vienna; default: UTC'],
+      ['--by <day|version>', 'what the lines are by; default: day'],
+    ],
+    ask: usage,
+  },
   { usage: 'stop <name>', description: 'take no calls until it is started again', ask: setState('stopped') },
   { usage: 'start <name>', description: 'take calls again', ask: setState('ready') },
   { usage: 'delete <name>', description: 'remove an endpoint with its versions; jobs that it made stay', ask: remove },
@@ -109,14 +134,23 @@ const COMMANDS: readonly EndpointCommand[] = [
     ],
     ask: writeClient,
   },
+  {
+    usage: 'share <name>',
+    description: 'make a link: whoever has it runs the endpoint on a page, at the cost of the account',
+    flags: SHARE_FLAGS,
+    ask: share,
+  },
+  { usage: 'shares <name>', description: 'the links of an endpoint, and what was used of them', ask: listShares },
+  { usage: 'unshare <name> <id>', description: 'make a link lead nowhere, at once', ask: unshare },
 ]
 
 export function addEndpoints(program: Command, terminal: Terminal, finish: Finish): void {
   const endpoints = program
     .command('endpoints')
     .description('workflows as addresses with named inputs: publish, compare, roll back, write clients')
-  for (const { usage, description, flags = [], ask } of COMMANDS) {
-    const command = endpoints.command(usage).description(description)
+  addPrice(endpoints, { terminal, finish })
+  for (const { usage: form, description, flags = [], ask } of COMMANDS) {
+    const command = endpoints.command(form).description(description)
     for (const [flag, help] of flags) command.option(flag, help)
     command.option('--json', 'print the answer of the server as JSON')
     addServerFlags(command).action(async (...given: unknown[]) => {

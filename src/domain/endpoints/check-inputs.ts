@@ -4,35 +4,16 @@
  */
 import { type JsonObject, type JsonValue, keepNumber, NumberText } from '../../../lib/json/lossless-json.ts'
 import { closestWord } from '../../../lib/text/closest-word.ts'
-import type { ChoiceInput, EndpointInput, FileInput, NumberInput, SeedInput, TextInput } from './endpoint.ts'
+import type {
+  ChoiceInput,
+  EndpointInput,
+  FileInput,
+  InputProblem,
+  NumberInput,
+  SeedInput,
+  TextInput,
+} from './endpoint.ts'
 import { toMatcher } from './pattern-check.ts'
-
-type ProblemReason =
-  | 'unknown'
-  | 'missing'
-  | 'wrong_type'
-  | 'too_small'
-  | 'too_large'
-  | 'too_short'
-  | 'too_long'
-  | 'not_one_of'
-  | 'no_match'
-  | 'not_a_file'
-  | 'unsupported_type'
-  | 'file_too_large'
-  | 'fetch_failed'
-  | 'fetch_forbidden'
-  | 'not_available'
-
-export interface InputProblem {
-  readonly name: string
-  readonly reason: ProblemReason
-  /** A sentence that begins with the name. */
-  readonly message: string
-  readonly allowed?: readonly JsonValue[]
-  readonly minimum?: JsonValue
-  readonly maximum?: JsonValue
-}
 
 interface CheckedInputs {
   /** Files excepted. */

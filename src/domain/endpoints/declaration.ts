@@ -4,9 +4,11 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { closestWord } from '../../../lib/text/closest-word.ts'
+import { isPlainLine, isPlainText } from '../../../lib/text/plain-text.ts'
 import { invalidField } from '../errors.ts'
 import type { EndpointInput, EndpointOutput } from './endpoint.ts'
 import { fillGraph } from './fill-graph.ts'
+import { declareParameters } from './image-parameters.ts'
 import { checkDefault, narrowInput } from './narrow-input.ts'
 import { NAME, RESERVED } from './propose/names.ts'
 import type { Proposal } from './propose/propose.ts'
@@ -27,7 +29,7 @@ const MAX_ENTRIES = 200
 const MAX_TITLE = 200
 const MAX_DESCRIPTION = 10_000
 
-const MEMBERS = ['title', 'description', 'only', 'inputs', 'outputs']
+const MEMBERS = ['title', 'description', 'only', 'inputs', 'outputs', 'openai']
 
 /** `declaration`: the parsed YAML or JSON. Refuses with `invalid_field`, naming the input. */
 export function applyDeclaration(proposal: Proposed, declaration: JsonValue): DeclaredEndpoint {
@@ -40,7 +42,7 @@ export function applyDeclaration(proposal: Proposed, declaration: JsonValue): De
     title: readText(said, 'title', { field: 'title', max: MAX_TITLE }),
     description: readText(said, 'description', { field: 'description', max: MAX_DESCRIPTION }),
     graph,
-    inputs,
+    inputs: declareParameters(inputs, said['openai'] ?? null),
     outputs: declareOutputs(proposal, readEntries(said['outputs'], 'outputs'), only),
   }
 }
@@ -229,6 +231,8 @@ function readText(
   if (value === null) return null
   if (typeof value !== 'string' || value.length > max)
     throw invalidField(field, `must be a text of at most ${max} characters`)
+  if (!(member === 'title' ? isPlainLine(value) : isPlainText(value)))
+    throw invalidField(field, 'must have no control characters, and none that turn its order around')
   return value
 }
 

@@ -1,4 +1,6 @@
-import type { Endpoint, EndpointVersion } from './endpoint.ts'
+import type { Micros } from '../../../lib/text/usd.ts'
+import type { JobStatus } from '../jobs/transitions.ts'
+import type { Endpoint, EndpointPrice, EndpointVersion } from './endpoint.ts'
 
 export interface Publish {
   readonly accountId: string
@@ -37,6 +39,25 @@ export interface EndpointKey {
 /** What a list of versions says of each. */
 export type VersionSummary = Pick<EndpointVersion, 'number' | 'hash' | 'note' | 'createdAt' | 'createdBy'>
 
+export interface EndpointRunsQuery extends EndpointKey {
+  /** null: in every pool. */
+  readonly pool: string | null
+  /** Where each day begins, ascending, and at last where the last one ends. */
+  readonly edges: readonly Date[]
+}
+
+/** By the place of the day among the edges, and by version. */
+export interface EndpointRuns {
+  readonly runs: readonly {
+    readonly place: number
+    readonly version: number | null
+    readonly status: JobStatus
+    readonly runs: number
+    readonly runMs: number
+  }[]
+  readonly charges: readonly { readonly place: number; readonly version: number | null; readonly charged: Micros }[]
+}
+
 export interface EndpointStore {
   publish(publish: Publish): Promise<Published>
   find(key: EndpointKey): Promise<Endpoint | null>
@@ -46,8 +67,10 @@ export interface EndpointStore {
   findByModel(accountId: string, model: string): Promise<Endpoint | null>
   /** null: it is unknown, or no longer at this revision. */
   change(key: EndpointKey, revision: number, change: EndpointChange, at: Date): Promise<Endpoint | null>
-  /** The versions go with it. Its name can be published again, and its numbers count on. */
+  /** The versions and the links to its page go with it. Its name can be published again, and its numbers count on. */
   remove(key: EndpointKey, at: Date): Promise<boolean>
+  /** null: it is unknown. */
+  setPrice(key: EndpointKey, price: EndpointPrice | null, at: Date): Promise<Endpoint | null>
   findVersion(key: EndpointKey, number: number): Promise<EndpointVersion | null>
   /** The versions of this content, by the name of their endpoint. */
   findByHash(accountId: string, hash: string): Promise<readonly { readonly name: string; readonly number: number }[]>
@@ -56,4 +79,6 @@ export interface EndpointStore {
     key: EndpointKey,
     page: { readonly before: number | null; readonly limit: number },
   ): Promise<readonly VersionSummary[]>
+  /** Of jobs that are still kept, by when they were accepted; charges, less refunds, by when they were made. */
+  findRuns(query: EndpointRunsQuery): Promise<EndpointRuns>
 }

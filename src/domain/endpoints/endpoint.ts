@@ -2,7 +2,11 @@
  * A workflow as an endpoint: an address with named, typed inputs. An endpoint is a name that moves; what runs is one of its
  * versions, which never changes. A caller can set the inputs of a version and nothing else.
  */
-import type { JsonValue } from '../../../lib/json/lossless-json.ts'
+import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
+import type { Micros } from '../../../lib/text/usd.ts'
+import type { FileFault } from '../assets/given-files.ts'
+import { type PoolPrice, priceOfTime } from '../credits/prices.ts'
+import { NO_LIMITS, type RunLimits } from '../jobs/limits/run-limits.ts'
 
 /** What kind of file an input takes, or an output makes; `file` is any. */
 export type FileKind = 'image' | 'mask' | 'video' | 'audio' | 'model3d' | 'file'
@@ -12,6 +16,22 @@ export interface Place {
   readonly nodeId: string
   /** As in the graph, dots included. */
   readonly input: string
+}
+
+/** White where to edit, on black; or transparent where to edit, in the colours that were sent. */
+export type MaskConvention = 'white_is_edit' | 'alpha'
+
+/** A parameter of image clients that its author says an input is for. */
+export interface ImageParameter {
+  readonly name:
+    | ('prompt' | 'negative_prompt' | 'width' | 'height' | 'size' | 'n' | 'seed' | 'steps')
+    | ('quality' | 'style' | 'background' | 'input_fidelity' | 'image' | 'mask')
+  /** Of pictures: which of those that are sent, from 0. */
+  readonly index?: number
+  /** What each word of the parameter sets; left out: the word itself. */
+  readonly values?: Readonly<Record<string, JsonValue>>
+  /** Of masks; left out: such that loaders of either kind read it. */
+  readonly convention?: MaskConvention
 }
 
 interface InputBase {
@@ -24,6 +44,8 @@ interface InputBase {
   readonly places: readonly Place[]
   /** As in the workflow that was published: with all examples the graph is that of the workflow. */
   readonly example: JsonValue
+  /** Left out: its author says nothing, and names and types tell. */
+  readonly parameters?: readonly ImageParameter[]
 }
 
 export interface TextInput extends InputBase {
@@ -99,7 +121,32 @@ export interface VersionContent {
   readonly required: Required
 }
 
+type ProblemReason =
+  | 'unknown'
+  | 'missing'
+  | 'wrong_type'
+  | 'too_small'
+  | 'too_large'
+  | 'too_short'
+  | 'too_long'
+  | 'not_one_of'
+  | 'no_match'
+  | FileFault
+
+/** What is wrong with an input of a call. */
+export interface InputProblem {
+  readonly name: string
+  readonly reason: ProblemReason
+  /** A sentence that begins with the name. */
+  readonly message: string
+  readonly allowed?: readonly JsonValue[]
+  readonly minimum?: JsonValue
+  readonly maximum?: JsonValue
+}
+
 export interface EndpointVersion extends VersionContent {
+  /** What must hold of a call beyond the types and bounds of its inputs; left out: nothing. */
+  readonly rule?: (given: JsonObject) => readonly InputProblem[]
   readonly number: number
   /** blake3 of the content: publishing the same again makes no new version. */
   readonly hash: string
@@ -129,6 +176,8 @@ export interface Endpoint {
   readonly updatedAt: Date
   /** Grows with every change, for compare-and-set. */
   readonly revision: number
+  /** The service offers it to every account, and nobody can change it; left out: it is the account's own. */
+  readonly isOfService?: true
 }
 
 /** What holds for all versions. */
@@ -139,4 +188,33 @@ export interface EndpointSettings {
   readonly isTool: boolean
   /** Further names under which image clients ask for it. */
   readonly models: readonly string[]
+  readonly limits: RunLimits
+  /** Set by operators; null: what the pool of its runs costs. */
+  readonly price: EndpointPrice | null
+}
+
+export const DEFAULT_SETTINGS: EndpointSettings = {
+  ...{ deployment: null, isTool: true, models: [] },
+  ...{ limits: NO_LIMITS, price: null },
+}
+
+/** What a run costs that succeeds. One that was canceled after it had begun costs its seconds, one that fails nothing. */
+export type EndpointPrice =
+  | { readonly kind: 'free' }
+  | { readonly kind: 'per_run'; readonly micros: Micros }
+  /** Of the time that it takes, at most that of so many seconds. */
+  | { readonly kind: 'per_second'; readonly micros: Micros; readonly maxSeconds: number }
+
+/** null: it costs nothing. */
+export function toJobPrice(price: EndpointPrice): PoolPrice | null {
+  if (price.kind === 'free') return null
+  const { micros } = price
+  if (price.kind === 'per_run') return { perSecondMicros: 0, minimumMicros: micros, holdMicros: micros, isAgreed: true }
+  const holdMicros = priceOfTime(micros, price.maxSeconds * 1000)
+  return { perSecondMicros: micros, minimumMicros: 0, holdMicros, isAgreed: true }
+}
+
+/** What its runs are counted under. */
+export function scopeOfEndpoint(name: string): string {
+  return `endpoint:${name}`
 }

@@ -8,7 +8,6 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json
 import type { Asset } from '../assets/asset.ts'
 import type { BlobStore } from '../assets/blob-store.ts'
 import {
-  type FileFault,
   GivenFileError,
   type GivingRequest,
   isDataUrl,
@@ -17,6 +16,7 @@ import {
   type TakeGivenFiles,
 } from '../assets/given-files.ts'
 import { ServiceError } from '../errors.ts'
+import type { CheckedBytes } from '../moderation/check-links.ts'
 import {
   type AssetFinder,
   type AssetRef,
@@ -24,22 +24,18 @@ import {
   resolveFiles,
   toReference,
 } from '../workflows/resolve-files.ts'
-import type { FileInput, FileKind } from './endpoint.ts'
+import type { FileInput, FileKind, InputProblem } from './endpoint.ts'
 
 /** A file that a call gives, with what its input asks of it. */
 export interface InputFile extends Pick<FileInput, 'name' | 'kind' | 'maxBytes' | 'maxPixels'> {
   readonly value: JsonValue
 }
 
-interface InputProblem {
-  readonly name: string
-  readonly reason: FileFault
-  readonly message: string
-}
-
 interface TakenFiles {
   /** By the name of the input, what its places in the graph get. */
   readonly taken: ReadonlyMap<string, JsonObject>
+  /** The same as what they hold. */
+  readonly bytes: ReadonlyMap<string, CheckedBytes>
   readonly problems: readonly InputProblem[]
 }
 
@@ -72,12 +68,12 @@ export function createTakeFiles(deps: TakeFilesDeps): TakeFiles {
       const outcome = found[index] ?? fetched[given.findIndex((one) => one.file === file)]
       return { name: file.name, outcome }
     })
+    const assets = outcomes.flatMap(({ name, outcome }) =>
+      outcome instanceof GivenFileError ? [] : [[name, outcome] as const],
+    )
     return {
-      taken: new Map(
-        outcomes.flatMap(({ name, outcome }) =>
-          outcome instanceof GivenFileError ? [] : [[name, toReference(outcome)] as const],
-        ),
-      ),
+      taken: new Map(assets.map(([name, asset]) => [name, toReference(asset)])),
+      bytes: new Map(assets),
       problems: outcomes.flatMap(({ name, outcome }) =>
         outcome instanceof GivenFileError
           ? [{ name, reason: outcome.fault, message: `${name}: ${outcome.message}` }]
@@ -122,6 +118,11 @@ function readSource(value: JsonValue): Source {
   const ref = readReference(value)
   if (ref?.kind === 'url') return { from: 'url', url: ref.given }
   return ref === null || ref.kind === 'malformed' ? { from: 'nowhere' } : { from: 'asset', ref }
+}
+
+/** Content, or an address: it would become an asset first. */
+export function isNewFile(value: JsonValue): boolean {
+  return readSource(value).from === 'url'
 }
 
 async function findStored(

@@ -2,14 +2,24 @@
  * The endpoints of an account: published from files, moved between versions, removed. A publish that would break the calls of those who
  * use the current version is refused unless its author says that this is meant. What a call names is found here, too.
  */
-import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
+import { isPlainLine, isPlainText } from '../../../lib/text/plain-text.ts'
 import { invalidField, ServiceError } from '../errors.ts'
+import { changeLimits, type LimitsChange } from '../jobs/limits/run-limits.ts'
 import type { ConvertWarning } from '../workflows/convert/prompt/write-prompt.ts'
 import type { Missing } from '../workflows/needs.ts'
-import type { Endpoint, EndpointInput, EndpointSettings, EndpointVersion, VersionContent } from './endpoint.ts'
-import type { EndpointChange, EndpointKey, EndpointStore, VersionSummary } from './endpoint-store.ts'
+import {
+  DEFAULT_SETTINGS,
+  type Endpoint,
+  type EndpointInput,
+  type EndpointSettings,
+  type EndpointVersion,
+  type VersionContent,
+} from './endpoint.ts'
+import type { EndpointChange, EndpointKey, EndpointStore } from './endpoint-store.ts'
+import { isName, isReservedName, type ServiceEndpoints, withService } from './offered.ts'
+import { createReach, createVersionReader, type FindVersion, noEndpoint, noVersion, type Reach } from './reach.ts'
 import { compareVersions, hashVersion, type VersionDifference } from './versions.ts'
 
 /** What a file would become. */
@@ -21,6 +31,8 @@ export interface Draft extends VersionContent {
   readonly candidates: readonly EndpointInput[]
   readonly warnings: readonly ConvertWarning[]
   readonly missing: Missing
+  /** Why no call of it could ever run; null: nothing is known that speaks against it. */
+  readonly fault: ServiceError | null
 }
 
 export interface DraftRequest {
@@ -40,8 +52,11 @@ export interface PublishRequest extends DraftRequest, EndpointKey {
   /** Left out: as they are. */
   readonly title?: string
   readonly description?: string
-  readonly settings?: Partial<EndpointSettings>
+  readonly settings?: SettingsChange
 }
+
+/** What is left out stays. Prices are the operators' business. */
+export type SettingsChange = Partial<Omit<EndpointSettings, 'limits' | 'price'>> & { readonly limits?: LimitsChange }
 
 export interface PublishAnswer {
   readonly endpoint: Endpoint
@@ -53,79 +68,56 @@ export interface PublishAnswer {
   readonly differences: readonly VersionDifference[]
 }
 
-export interface Resolved {
-  readonly endpoint: Endpoint
-  readonly version: EndpointVersion
-  /** What the caller called the version; null: nothing. */
-  readonly alias: string | null
-}
-
 /** What is left out stays. */
 interface WantedChange extends Omit<EndpointChange, 'aliases' | 'settings'> {
-  readonly settings?: Partial<EndpointSettings>
+  readonly settings?: SettingsChange
 }
 
-export interface Endpoints {
+function changeSettings(settings: EndpointSettings, { limits, ...wanted }: SettingsChange = {}): EndpointSettings {
+  return { ...settings, ...wanted, limits: changeLimits(settings.limits, limits ?? {}) }
+}
+
+export interface Endpoints extends Reach {
   /** Stores nothing. */
   draft(request: DraftRequest): Promise<Draft>
   /** Throws breaking_change. */
   publish(request: PublishRequest): Promise<PublishAnswer>
-  find(key: EndpointKey): Promise<Endpoint>
-  list(accountId: string, page: { readonly after: string | null; readonly limit: number }): Promise<readonly Endpoint[]>
   /** `revision`: what the caller has seen; null: whatever it is now. Throws revision_mismatch. */
   change(key: EndpointKey, change: WantedChange, revision: number | null): Promise<Endpoint>
   /** Sets, or with null removes, the alias. */
   moveAlias(key: EndpointKey, alias: string, version: number | null): Promise<Endpoint>
   remove(key: EndpointKey): Promise<void>
-  /** `reference`: a name, or a name and a version: `portrait`, `portrait@7`, `portrait@stable`, `portrait@latest`. */
-  resolve(accountId: string, reference: string): Promise<Resolved>
-  /** Of a further name under which image clients ask for an endpoint; null: nobody's. */
-  findByModel(accountId: string, model: string): Promise<Endpoint | null>
-  /** Equal content may be published under several names. */
-  findByHash: EndpointStore['findByHash']
-  listVersions(
-    key: EndpointKey,
-    page: { readonly before: number | null; readonly limit: number },
-  ): Promise<readonly VersionSummary[]>
-  compare(key: EndpointKey, from: string, to: string): Promise<readonly VersionDifference[]>
 }
 
 interface EndpointsDeps {
   readonly store: EndpointStore
+  /** What every account has; left out: nothing. */
+  readonly service?: ServiceEndpoints
   readonly clock: Clock
   readonly draft: (request: DraftRequest) => Promise<Draft>
+  /** Whether the account may run jobs there; left out: there are no deployments that could be named. */
+  readonly mayUse?: MayUseDeployment
   readonly limit?: number
 }
+
+export type MayUseDeployment = (accountId: string, deployment: string) => boolean
 
 const MAX_ENDPOINTS = 10_000
 const MAX_ALIASES = 50
 const MAX_NOTE = 2000
-const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-// They stand in addresses where a name could stand, or mean something to callers already.
-const RESERVED: ReadonlySet<string> = new Set(['preview', 'import', 'openapi', 'runs', 'versions'])
 const ALIAS = /^[a-z](?:[a-z0-9-]{0,30}[a-z0-9])?$/
-const NUMBER = /^[1-9]\d{0,8}$/
 const TRIES = 5
-
-const DEFAULT_SETTINGS: EndpointSettings = { deployment: null, isTool: true, models: [] }
 
 export function createEndpoints(deps: EndpointsDeps): Endpoints {
   const { store, clock, draft } = deps
-  const versions = createVersionReader(store)
+  const found = deps.service === undefined ? store : withService(store, deps.service)
+  const versions = createVersionReader(found)
+  const { findOwn: findAny, ...reach } = createReach(found, versions)
 
-  async function find(key: EndpointKey): Promise<Endpoint> {
-    const endpoint = NAME.test(key.name) ? await store.find(key) : null
-    if (endpoint === null) throw noEndpoint()
+  async function findOwn(key: EndpointKey): Promise<Endpoint> {
+    const endpoint = await findAny(key)
+    if (endpoint.isOfService === true) throw notOwn(key.name)
     return endpoint
-  }
-
-  async function resolve(accountId: string, reference: string): Promise<Resolved> {
-    const { name, selector } = readReference(reference)
-    const endpoint = await find({ accountId, name })
-    const number = selectVersion(endpoint, selector)
-    const version = await versions(endpoint, number)
-    if (version === null) throw noVersion(name, selector ?? String(number))
-    return { endpoint, version, alias: selector !== null && !NUMBER.test(selector) ? selector : null }
   }
 
   /** `decide` is asked again where the endpoint has changed meanwhile. */
@@ -135,7 +127,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
     revision: number | null,
   ): Promise<Endpoint> {
     for (let tried = 1; ; tried++) {
-      const endpoint = await find(key)
+      const endpoint = await findOwn(key)
       if (revision !== null && endpoint.revision !== revision) throw revisionMismatch(key.name)
       const wanted = decide(endpoint)
       await checkChange(endpoint, wanted)
@@ -148,24 +140,22 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
   /** Every version that is named must exist. */
   async function checkChange(endpoint: Endpoint, { currentVersion, aliases, ...texts }: EndpointChange): Promise<void> {
     checkTexts(texts)
+    const { settings } = texts
+    if (settings?.deployment !== endpoint.settings.deployment) mustBeUsable(deps, endpoint.accountId, settings)
     for (const number of [...(currentVersion === undefined ? [] : [currentVersion]), ...Object.values(aliases ?? {})])
       if ((await versions(endpoint, number)) === null) throw noVersion(endpoint.name, String(number))
   }
 
   return {
     draft,
-    find,
-    resolve,
+    ...reach,
     change: (key, { settings, ...wanted }, revision) =>
       change(
         key,
-        (endpoint) => ({ ...wanted, ...(settings && { settings: { ...endpoint.settings, ...settings } }) }),
+        (endpoint) => ({ ...wanted, ...(settings && { settings: changeSettings(endpoint.settings, settings) }) }),
         revision,
       ),
-    list: (accountId, page) => store.list(accountId, page),
-    findByModel: (accountId, model) => store.findByModel(accountId, model),
-    findByHash: (accountId, hash) => store.findByHash(accountId, hash),
-    publish: createPublish({ ...deps, limit: deps.limit ?? MAX_ENDPOINTS }, versions),
+    publish: createPublish({ mayUse: () => false, ...deps, limit: deps.limit ?? MAX_ENDPOINTS }, versions),
     async moveAlias(key, alias, version) {
       if (!ALIAS.test(alias) || alias === 'latest')
         throw invalidField(
@@ -175,29 +165,26 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
       return change(key, ({ aliases }) => ({ aliases: withAlias(aliases, alias, version) }), null)
     },
     async remove(key) {
-      if (!(NAME.test(key.name) && (await store.remove(key, clock.now())))) throw noEndpoint()
-    },
-    async listVersions(key, page) {
-      await find(key)
-      return store.listVersions(key, page)
-    },
-    async compare({ accountId, name }, from, to) {
-      const [older, newer] = await Promise.all([from, to].map((each) => resolve(accountId, `${name}@${each}`)))
-      return compareVersions(older.version, newer.version)
+      await findOwn(key)
+      if (!(await store.remove(key, clock.now()))) throw noEndpoint()
     },
   }
 }
 
 /** Judged by the version that is current; where another publish came between, judged anew by what that left. */
 function createPublish(
-  { store, clock, draft, limit }: Required<EndpointsDeps>,
+  { store, clock, draft, limit, mayUse }: Required<Omit<EndpointsDeps, 'service'>>,
   versions: FindVersion,
 ): Endpoints['publish'] {
   return async (request) => {
     const { accountId, name } = request
     mustBeName(name)
     checkTexts(request)
-    const made = await draft({ ...request, deployment: request.settings?.deployment ?? null })
+    mustBeUsable({ mayUse }, accountId, request.settings)
+    const known = await store.find({ accountId, name })
+    const { deployment = known?.settings.deployment ?? null } = request.settings ?? {}
+    const made = await draft({ ...request, deployment })
+    if (made.fault !== null) throw made.fault
     for (let tried = 1; tried <= TRIES; tried++) {
       const before = await store.find({ accountId, name })
       const current = before === null ? null : await versions(before, before.currentVersion)
@@ -242,49 +229,26 @@ function toPublish(request: PublishRequest, made: Draft, { before, at, limit }: 
       ...(before === null && { title: name, description: '' }),
       ...(title !== null && { title }),
       ...(description !== null && { description }),
-      settings: { ...DEFAULT_SETTINGS, ...before?.settings, ...request.settings },
+      settings: changeSettings(before?.settings ?? DEFAULT_SETTINGS, request.settings),
     },
     version: { ...content, hash: hashVersion(content), note, createdAt: at, createdBy: keyId },
   }
 }
 
-/** Versions never change, so those that are called are kept. */
-type FindVersion = (key: EndpointKey, number: number) => Promise<EndpointVersion | null>
-
-function createVersionReader(store: Pick<EndpointStore, 'findVersion'>): FindVersion {
-  const kept = new BoundedMap<string, EndpointVersion>(MAX_KEPT_VERSIONS)
-  return async ({ accountId, name }, number) => {
-    const id = JSON.stringify([accountId, name, number])
-    const known = kept.get(id)
-    if (known !== undefined) return known
-    const version = await store.findVersion({ accountId, name }, number)
-    if (version !== null && version.graph.length <= MAX_KEPT_LENGTH) kept.set(id, version)
-    return version
-  }
-}
-
-const MAX_KEPT_VERSIONS = 256
-const MAX_KEPT_LENGTH = 131_072
-
-function readReference(reference: string): { readonly name: string; readonly selector: string | null } {
-  const at = reference.indexOf('@')
-  return at === -1
-    ? { name: reference, selector: null }
-    : { name: reference.slice(0, at), selector: reference.slice(at + 1) }
-}
-
-function selectVersion({ name, currentVersion, lastVersion, aliases }: Endpoint, selector: string | null): number {
-  if (selector === null) return currentVersion
-  if (NUMBER.test(selector)) return Number(selector)
-  if (selector === 'latest') return lastVersion
-  if (!Object.hasOwn(aliases, selector)) throw noVersion(name, selector)
-  return aliases[selector]
+/** One of another account looks as if it did not exist. */
+function mustBeUsable(
+  { mayUse = () => false }: Pick<EndpointsDeps, 'mayUse'>,
+  accountId: string,
+  { deployment = null }: Pick<SettingsChange, 'deployment'> = {},
+): void {
+  if (deployment === null || mayUse(accountId, deployment)) return
+  throw invalidField('deployment', 'is no deployment that this account may use')
 }
 
 function mustBeName(name: string): void {
-  if (!NAME.test(name))
+  if (!isName(name))
     throw invalidField('name', 'must be 1 to 63 small letters, digits or dashes, with a letter or digit at both ends')
-  if (RESERVED.has(name))
+  if (isReservedName(name))
     throw invalidField('name', `must not be ${name}, which stands for something else in addresses`)
 }
 
@@ -292,18 +256,22 @@ interface Texts {
   readonly title?: string
   readonly description?: string
   readonly note?: string
-  readonly settings?: Partial<EndpointSettings>
+  readonly settings?: Pick<SettingsChange, 'models'>
 }
 
 const MAX_TITLE = 200
 const MAX_DESCRIPTION = 20_000
 const MAX_MODELS = 20
+const NOT_PLAIN = 'must have no control characters, and none that turn its order around'
 
 function checkTexts({ title = '', description = '', note = '', settings }: Texts): void {
   if (title.length > MAX_TITLE) throw invalidField('title', `must have at most ${MAX_TITLE} characters`)
   if (description.length > MAX_DESCRIPTION)
     throw invalidField('description', `must have at most ${MAX_DESCRIPTION} characters`)
   if (note.length > MAX_NOTE) throw invalidField('note', `must have at most ${MAX_NOTE} characters`)
+  if (!isPlainLine(title)) throw invalidField('title', NOT_PLAIN)
+  for (const [field, text] of [['description', description] as const, ['note', note] as const])
+    if (!isPlainText(text)) throw invalidField(field, NOT_PLAIN)
   if ((settings?.models?.length ?? 0) > MAX_MODELS) throw invalidField('models', `must be at most ${MAX_MODELS} names`)
 }
 
@@ -318,12 +286,11 @@ function mustNotBreak(name: string, differences: readonly VersionDifference[], i
   )
 }
 
-function noEndpoint(): ServiceError {
-  return new ServiceError('not_found', 'there is no endpoint with this name')
-}
-
-function noVersion(name: string, selector: string): ServiceError {
-  return new ServiceError('not_found', `the endpoint ${name} has no version ${JSON.stringify(selector.slice(0, 64))}`)
+function notOwn(name: string): ServiceError {
+  return new ServiceError(
+    'forbidden',
+    `the endpoint ${name} belongs to the service and cannot be changed; publish one of this name to have your own in its place`,
+  )
 }
 
 function revisionMismatch(name: string): ServiceError {

@@ -28,6 +28,7 @@ export function readExport(file: JsonValue): Exported | null {
       ...(typeof description === 'string' && { description }),
       only: true,
       inputs: inputs.map(toInputEntry),
+      openai: toMapping(inputs),
       outputs: objectsOf(version['outputs'], 'outputs').map(({ name, title: said, kind, node_id: from }) => ({
         ...{ name, title: said, kind, from },
       })),
@@ -46,6 +47,24 @@ function toInputEntry(input: JsonObject): JsonObject {
   const members = [...SAID, ...SAID_OF_FILES, 'default', ...(isFrozen ? ['choices'] : [])]
   const said = members.flatMap((member) => (input[member] == null ? [] : [[member, input[member]]]))
   return { ...Object.fromEntries(said), from: `${nodeId}.${at}` }
+}
+
+/** What the author said of image clients, which an export tells with each input. */
+function toMapping(inputs: readonly JsonObject[]): JsonObject {
+  const map: Record<string, JsonValue> = {}
+  const images: JsonValue[] = []
+  let convention: JsonValue = null
+  for (const input of inputs) {
+    for (const { name, index, values, convention: said = null } of objectsOf(input['parameters'] ?? [], 'parameters')) {
+      if (typeof name !== 'string') throw damaged('a parameter has no name')
+      if (name === 'image' && typeof index === 'number' && index >= 0 && index < MAX_ENTRIES)
+        images[index] = nameOf(input)
+      else map[name] = values === undefined ? nameOf(input) : { input: nameOf(input), values }
+      convention = said ?? convention
+    }
+  }
+  if (images.length > 0) map['image'] = images.filter((name) => name !== undefined)
+  return { map, ...(convention !== null && { mask_convention: convention }) }
 }
 
 function nameOf({ name }: JsonObject): string {

@@ -2,9 +2,11 @@
  * A call of an endpoint: its inputs are checked, its files taken, and the version's graph with the caller's values becomes a job like any
  * other. The job says which version it runs; moving the endpoint afterwards changes nothing about it.
  */
+import type { FieldError } from '../../../engine/graph/graph-error.ts'
 import {
   isJsonObject,
   type JsonObject,
+  type JsonValue,
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
@@ -13,24 +15,33 @@ import { ServiceError } from '../errors.ts'
 import type { StoredBatch } from '../jobs/batches/batch.ts'
 import type { ReadItem, SubmitBatch } from '../jobs/batches/submit-batch.ts'
 import type { Job } from '../jobs/job.ts'
-import { toRunLabels } from '../jobs/submit/job-origin.ts'
+import { toBound } from '../jobs/limits/run-limits.ts'
+import type { DryRun, TrySubmit } from '../jobs/submit/dry-run.ts'
+import { toRunLabels } from '../jobs/submit/job-labels.ts'
 import type { Submit, SubmitRequest } from '../jobs/submit/submit-job.ts'
-import { checkInputs, type InputProblem } from './check-inputs.ts'
-import type { EndpointVersion } from './endpoint.ts'
+import type { CheckedBytes } from '../moderation/check-links.ts'
+import type { RunCheck } from '../moderation/check-run.ts'
+import { checkInputs } from './check-inputs.ts'
+import type { InputProblem } from './endpoint.ts'
+import { type EndpointSettings, type EndpointVersion, type Place, scopeOfEndpoint, toJobPrice } from './endpoint.ts'
 import { fillGraph } from './fill-graph.ts'
-import type { TakeFiles } from './input-files.ts'
-import type { Endpoints, Resolved } from './manage-endpoints.ts'
+import { type InputFile, isNewFile, type TakeFiles } from './input-files.ts'
+import type { MayUseDeployment } from './manage-endpoints.ts'
+import type { EndpointCaller, Reach, Resolved } from './reach.ts'
 
 interface RunRequest
   extends Pick<
-    SubmitRequest,
-    'accountId' | 'keyId' | 'pool' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'idempotencyKey'
-  > {
+      SubmitRequest,
+      'keyId' | 'pool' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'idempotencyKey' | 'within'
+    >,
+    EndpointCaller {
   /** A name, perhaps with a version: `portrait@stable`. */
   readonly reference: string
   readonly inputs: JsonObject
   /** Forms have texts only. */
   readonly areTexts?: boolean
+  /** The id of the link through which it is called; left out: none. */
+  readonly share?: string
   /** Aborted when the caller leaves before the job is accepted. */
   readonly signal?: AbortSignal
 }
@@ -50,10 +61,15 @@ interface BatchRunRequest extends Omit<RunRequest, 'inputs'> {
 }
 
 interface RunDeps {
-  readonly endpoints: Pick<Endpoints, 'resolve'>
+  readonly endpoints: Pick<Reach, 'resolve'>
   readonly submit: Submit
   readonly submitBatch: SubmitBatch
+  readonly trySubmit: TrySubmit
   readonly takeFiles: TakeFiles
+  /** Asks whether a call may run as it is; null: nobody is asked. */
+  readonly check: Pick<RunCheck, 'call'> | null
+  /** Asked with every call: a deployment may have been given to somebody else. */
+  readonly mayUse: MayUseDeployment
   /** As Math.random. */
   readonly random: () => number
 }
@@ -61,6 +77,8 @@ interface RunDeps {
 export interface RunEndpoint {
   /** Throws invalid_input with every mistake, and whatever a submit throws. */
   run(request: RunRequest): Promise<EndpointRun>
+  /** What a run would meet, without making it. Files that would become assets first are not looked at. */
+  tryRun(request: RunRequest): Promise<DryRun>
   /** One job for each item, recorded together. What is wrong with an item is told under its number. */
   runMany(request: BatchRunRequest): Promise<StoredBatch>
 }
@@ -71,45 +89,89 @@ const AT_ONCE = 8
 export function createRunEndpoint(deps: RunDeps): RunEndpoint {
   const { submit, submitBatch } = deps
 
-  async function resolve({ accountId, reference }: Pick<RunRequest, 'accountId' | 'reference'>): Promise<Resolved> {
-    const resolved = await deps.endpoints.resolve(accountId, reference)
-    if (resolved.endpoint.state === 'ready') return resolved
-    throw new ServiceError('endpoint_stopped', `the endpoint ${resolved.endpoint.name} was stopped by its owner`)
+  async function resolve(request: Pick<RunRequest, 'accountId' | 'endpoints' | 'reference'>): Promise<Resolved> {
+    const resolved = await deps.endpoints.resolve(request, request.reference)
+    const { name, state, settings } = resolved.endpoint
+    if (state !== 'ready') throw stopped(name)
+    mustRunThere(request.accountId, name, settings)
+    return resolved
+  }
+
+  function mustRunThere(accountId: string, name: string, { deployment }: EndpointSettings): void {
+    if (deployment === null || deps.mayUse(accountId, deployment)) return
+    throw new ServiceError('endpoint_stopped', `the endpoint ${name} runs on a deployment that its account may not use`)
   }
 
   return {
     async run(request) {
       const resolved = await resolve(request)
-      const { accountId, keyId = null, pool = null, idempotencyKey } = request
-      const { inputs, ...job } = await prepare(deps, resolved, request, request.inputs)
+      const { inputs, ...job } = await prepareChecked(deps, resolved, request, request.inputs)
       try {
-        const made = await submit({
-          accountId,
-          keyId,
-          pool: resolved.endpoint.settings.deployment ?? pool,
-          idempotencyKey,
-          ...job,
-        })
+        const made = await submit({ ...toTerms(resolved, request), ...job })
         return { ...resolved, inputs, job: made }
       } catch (error) {
         throw toInputRefusal(error, resolved.version)
       }
     },
+    async tryRun(request) {
+      const resolved = await deps.endpoints.resolve(request, request.reference)
+      const { name, state, settings } = resolved.endpoint
+      mustRunThere(request.accountId, name, settings)
+      const found = state === 'ready' ? [] : [stopped(name)]
+      const { areTexts = false, accountId } = request
+      const checked = checkInputs(resolved.version.inputs, request.inputs, { areTexts, random: deps.random })
+      const files = checked.files.filter(({ value }) => !isNewFile(value))
+      const { taken, problems } = await deps.takeFiles(accountId, toInputFiles(files), {})
+      const { inputs: _, ...job } = toCall(resolved, request, new Map([...checked.values, ...taken]))
+      const broken = checked.problems.length > 0 ? [] : findBroken(resolved.version, request.inputs, checked.values)
+      const wrong = [...checked.problems, ...broken, ...problems]
+      const complaints = wrong.length === 0 ? found : [...found, invalidInput(wrong)]
+      const tried = await deps.trySubmit({ ...toTerms(resolved, request), ...job }, complaints)
+      // What the workflow was published with stands where a file is not there yet.
+      const isWhole = files.length === checked.files.length && wrong.length === 0
+      const isKnown = ({ refusal }: ServiceError) => isWhole || refusal !== 'missing_asset'
+      const notThere = checked.files.flatMap(({ input, value }) => (isNewFile(value) ? input.places : []))
+      return {
+        ...tried,
+        complaints: tried.complaints
+          .filter(isKnown)
+          .flatMap((complaint) => withoutPlaces(complaint, notThere))
+          .map((complaint) => toInputRefusal(complaint, resolved.version) as ServiceError),
+      }
+    },
     async runMany({ items, isWhole, digest, ...request }) {
       const resolved = await resolve(request)
-      const { accountId, keyId = null, pool = null, idempotencyKey } = request
       const ready: ReadItem[] = []
       const known: GivingRequest['known'] = new Map()
       for (let from = 0; from < items.length; from += AT_ONCE) {
         const slice = items.slice(from, from + AT_ONCE)
-        const made = await Promise.allSettled(slice.map((inputs) => prepare(deps, resolved, request, inputs, known)))
+        const made = await Promise.allSettled(
+          slice.map((inputs) => prepareChecked(deps, resolved, request, inputs, known)),
+        )
         for (const each of made) ready.push(() => mustBeMade(each))
       }
       return submitBatch({
-        ...{ accountId, keyId, pool: resolved.endpoint.settings.deployment ?? pool, idempotencyKey },
+        ...toTerms(resolved, request),
         ...{ digest, isWhole, items: ready, changes: null },
       })
     },
+  }
+}
+
+function stopped(name: string): ServiceError {
+  return new ServiceError('endpoint_stopped', `the endpoint ${name} was stopped by its owner`)
+}
+
+/** What holds for every job of the request: whose it is, where it runs, what it may cost, and what it has to fit into. */
+function toTerms(
+  { endpoint: { name, settings } }: Resolved,
+  { accountId, keyId = null, pool = null, idempotencyKey, within = [] }: Omit<RunRequest, 'inputs'>,
+) {
+  const own = toBound(scopeOfEndpoint(name), `the endpoint ${name}`, settings.limits)
+  return {
+    ...{ accountId, keyId, pool: settings.deployment ?? pool, idempotencyKey },
+    within: own === null ? within : [...within, own],
+    ...(settings.price !== null && { price: toJobPrice(settings.price) }),
   }
 }
 
@@ -122,37 +184,87 @@ function mustBeMade(made: PromiseSettledResult<PreparedCall>): PreparedCall {
 interface PreparedCall
   extends Pick<
     SubmitRequest,
-    'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs'
+    'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked'
   > {
   readonly inputs: JsonObject
+}
+
+/** Throws invalid_input, refused_by_policy, check_unavailable. */
+async function prepareChecked(
+  deps: RunDeps,
+  resolved: Resolved,
+  request: CallTerms,
+  asked: JsonObject,
+  known?: GivingRequest['known'],
+): Promise<PreparedCall> {
+  const { call, files } = await prepare(deps, resolved, request, asked, known)
+  if (deps.check === null) return call
+  const { endpoint, version } = resolved
+  const { accountId, keyId = null, metadata, signal } = request
+  const facts = { accountId, keyId, metadata, inputs: call.inputs, files, ...(signal && { signal }) }
+  // What the hook gives is checked as what a caller gives: as values of their types, whatever the call came as.
+  const again = async (inputs: JsonObject) =>
+    (await prepare(deps, resolved, { ...request, areTexts: false }, inputs, known)).call
+  const changed = await deps.check.call({ ...facts, endpoint: { name: endpoint.name, version: version.number } }, again)
+  return changed ?? call
+}
+
+type CallTerms = Omit<RunRequest, 'inputs' | 'reference'>
+
+interface Prepared {
+  readonly call: PreparedCall
+  /** The inputs that are files. */
+  readonly files: ReadonlyMap<string, CheckedBytes>
 }
 
 /** Throws invalid_input. */
 async function prepare(
   { takeFiles, random }: RunDeps,
-  { endpoint, version }: Resolved,
-  request: Omit<RunRequest, 'inputs' | 'reference'>,
+  resolved: Resolved,
+  request: CallTerms,
   asked: JsonObject,
   known?: GivingRequest['known'],
-): Promise<PreparedCall> {
-  const { accountId, areTexts = false, signal = null, extraData, metadata, priority, webhook, reuse } = request
-  const { values, files, problems } = checkInputs(version.inputs, asked, { areTexts, random })
+): Promise<Prepared> {
+  const { accountId, areTexts = false, signal = null } = request
+  const { values, files, problems } = checkInputs(resolved.version.inputs, asked, { areTexts, random })
+  const wrong = problems.length > 0 ? problems : findBroken(resolved.version, asked, values)
   // Nothing is fetched for a call that is refused anyway.
-  if (problems.length > 0) throw invalidInput(problems)
-  const given = files.map(({ input, value }) => ({ ...input, value }))
-  const { taken, problems: missing } = await takeFiles(accountId, given, {
+  if (wrong.length > 0) throw invalidInput(wrong)
+  const given = await takeFiles(accountId, toInputFiles(files), {
     ...(signal && { signal }),
     ...(known && { known }),
   })
-  if (missing.length > 0) throw invalidInput(missing)
-  const all = new Map([...values, ...taken])
+  if (given.problems.length > 0) throw invalidInput(given.problems)
+  return { call: toCall(resolved, request, new Map([...values, ...given.taken])), files: given.bytes }
+}
+
+/** Asked of what the caller gave, as it was understood: texts of a table are numbers by now. */
+function findBroken(
+  { rule }: EndpointVersion,
+  asked: JsonObject,
+  values: ReadonlyMap<string, JsonValue>,
+): readonly InputProblem[] {
+  if (rule === undefined) return []
+  const given = Object.entries(asked).filter(([, value]) => value !== null)
+  return rule(Object.fromEntries(given.map(([name, value]) => [name, values.get(name) ?? value])))
+}
+
+function toInputFiles(files: ReturnType<typeof checkInputs>['files']): InputFile[] {
+  return files.map(({ input, value }) => ({ ...input, value }))
+}
+
+function toCall(
+  { endpoint, version }: Resolved,
+  { extraData, metadata, priority, webhook, reuse, share }: CallTerms,
+  all: ReadonlyMap<string, JsonValue>,
+): PreparedCall {
   const inputs = Object.fromEntries(
     version.inputs.flatMap(({ name }) => (all.has(name) ? [[name, all.get(name)!]] : [])),
   )
   return {
-    ...{ inputs, extraData, priority, webhook: webhook ?? null, reuse: reuse ?? null },
+    ...{ inputs, extraData, priority, webhook: webhook ?? null, reuse: reuse ?? null, isChecked: true },
     workflow: fillGraph(parseLosslessJson(version.graph) as JsonObject, version.inputs, inputs),
-    metadata: { ...metadata, ...toRunLabels({ name: endpoint.name, version: version.number }) },
+    metadata: { ...metadata, ...toRunLabels({ name: endpoint.name, version: version.number, share }) },
     endpointInputs: toKeptInputs(inputs),
   }
 }
@@ -166,7 +278,7 @@ function toKeptInputs(inputs: JsonObject): string | null {
   return text.length <= MAX_KEPT_INPUTS ? text : null
 }
 
-function invalidInput(problems: readonly InputProblem[]): ServiceError {
+export function invalidInput(problems: readonly InputProblem[]): ServiceError {
   const [first] = problems
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''
   return new ServiceError('invalid_input', `${first?.message}${more}`, { details: { inputs: problems } })
@@ -189,7 +301,23 @@ function toInputRefusal(error: unknown, { inputs }: EndpointVersion): unknown {
   return problems.length === 0 ? error : invalidInput(problems)
 }
 
-function errorsOf(nodes: JsonObject, nodeId: string): readonly { readonly field: string; readonly message: string }[] {
-  const errors = Object.hasOwn(nodes, nodeId) ? nodes[nodeId] : null
-  return (Array.isArray(errors) ? errors : []) as unknown as { readonly field: string; readonly message: string }[]
+/** Without what is said of these values of the graph, none of which is the one that would run. */
+function withoutPlaces(complaint: ServiceError, places: readonly Place[]): ServiceError[] {
+  const nodes = complaint.refusal === 'invalid_workflow' ? complaint.details?.['node_errors'] : null
+  if (!isJsonObject(nodes) || places.length === 0) return [complaint]
+  const isAbout = (id: string, field: string) => places.some(({ nodeId, input }) => nodeId === id && input === field)
+  const told = Object.keys(nodes).flatMap((id) => errorsOf(nodes, id).map((error) => ({ id, error })))
+  const left = told.filter(({ id, error }) => !isAbout(id, error.field))
+  if (left.length === told.length) return [complaint]
+  if (left.length === 0) return []
+  const byNode = Map.groupBy(left, ({ id }) => id)
+  const nodeErrors = Object.fromEntries([...byNode].map(([id, own]) => [id, own.map(({ error }) => error)]))
+  const [{ id, error }] = left
+  const details = { ...complaint.details, node_errors: nodeErrors }
+  return [new ServiceError('invalid_workflow', `Node ${id}: ${error.message}`, { details })]
+}
+
+function errorsOf(nodes: JsonObject, nodeId: string): readonly FieldError[] {
+  const errors: unknown = Object.hasOwn(nodes, nodeId) ? nodes[nodeId] : null
+  return Array.isArray(errors) ? (errors as FieldError[]) : []
 }

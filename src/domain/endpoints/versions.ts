@@ -1,6 +1,6 @@
 /** What tells two versions apart, and which differences break the calls of those who use the older one. */
 import { hash } from 'node:crypto'
-import { type JsonValue, NumberText, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { type JsonObject, type JsonValue, NumberText, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { EndpointInput, EndpointOutput, VersionContent } from './endpoint.ts'
 
 /** The same for the same content, however often it is published. */
@@ -74,6 +74,8 @@ function* compareInput(old: EndpointInput, input: EndpointInput): Generator<Told
       `${name} ${input.pattern === null ? 'may be any text' : `must match ${input.pattern}`}`,
     ]
   if (textOf(defaultOf(old)) !== textOf(defaultOf(input))) yield [false, `${name} has another default`]
+  if (textOf(parametersOf(old)) !== textOf(parametersOf(input)))
+    yield [false, `${name} is set by other parameters of image clients`]
 }
 
 type Bound = 'minimum' | 'minLength' | 'maximum' | 'maxLength' | 'maxBytes' | 'maxPixels'
@@ -129,6 +131,10 @@ function kindOf(input: EndpointInput): string {
 
 function defaultOf(input: EndpointInput): JsonValue {
   return 'default' in input ? input.default : null
+}
+
+function parametersOf({ parameters = [] }: EndpointInput): JsonValue {
+  return parameters.map((each) => ({ ...each }) as JsonObject)
 }
 
 function textOf(value: JsonValue): string {

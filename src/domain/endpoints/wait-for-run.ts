@@ -8,8 +8,8 @@ import type { WatchJob } from '../jobs/read/watch-job.ts'
 import { isTerminal } from '../jobs/transitions.ts'
 
 export interface WaitForRun {
-  /** `hasEnded` false: the time was over first, or too many of this account wait already. */
-  wait(job: Job, maxMs: number): Promise<Waited>
+  /** `hasEnded` false: the time was over first, the signal came, or too many of this account wait already. */
+  wait(job: Job, maxMs: number, signal?: AbortSignal): Promise<Waited>
   /** Everybody is answered at once, from now on. */
   close(): void
 }
@@ -32,7 +32,7 @@ export function createWaitForRun({ watchJob, ticker, maxPerAccount = MAX_PER_ACC
   const open = new Set<() => void>()
   let isClosed = false
 
-  async function watch(job: Job, maxMs: number): Promise<Waited> {
+  async function watch(job: Job, maxMs: number, signal?: AbortSignal): Promise<Waited> {
     const { promise: ended, resolve: stop } = Promise.withResolvers<void>()
     let newest = job
     const { job: first, stop: unwatch } = await watchJob(job.accountId, job.id, {
@@ -46,11 +46,14 @@ export function createWaitForRun({ watchJob, ticker, maxPerAccount = MAX_PER_ACC
     if (first.version >= newest.version) newest = first
     const disarm = ticker.after(maxMs, stop)
     open.add(stop)
-    if (isClosed || isTerminal(newest.status)) stop()
+    const leave = () => stop()
+    signal?.addEventListener('abort', leave)
+    if (isClosed || signal?.aborted || isTerminal(newest.status)) stop()
     try {
       await ended
     } finally {
       open.delete(stop)
+      signal?.removeEventListener('abort', leave)
       disarm()
       unwatch()
     }
@@ -58,12 +61,12 @@ export function createWaitForRun({ watchJob, ticker, maxPerAccount = MAX_PER_ACC
   }
 
   return {
-    async wait(job, maxMs) {
+    async wait(job, maxMs, signal) {
       const held = waiting.get(job.accountId) ?? 0
       if (isTerminal(job.status) || isClosed || held >= maxPerAccount) return { job, hasEnded: isTerminal(job.status) }
       waiting.set(job.accountId, held + 1)
       try {
-        return await watch(job, maxMs)
+        return await watch(job, maxMs, signal)
       } finally {
         const left = (waiting.get(job.accountId) ?? 1) - 1
         if (left === 0) waiting.delete(job.accountId)

@@ -65,6 +65,20 @@ test('whatever processes open and close at once, together they never exceed the 
   )
 })
 
+test('one after the other, processes open all of the limit, however many were refused before', async () => {
+  const places = fc.array(fc.nat(3), { minLength: 30, maxLength: 60 })
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 1, max: 12 }), fc.nat(3), places, async (limit, delay, order) => {
+      const { processes } = openService(4, cycle([delay]))
+      await Promise.all(processes.flatMap((counts) => Array.from({ length: limit }, () => counts.take('a', limit))))
+      for (const at of order) await processes[at]?.take('a', limit)
+      const total = processes.reduce((sum, counts) => sum + counts.count('a'), 0)
+      assert.ok(total >= limit, `${total} of ${limit} are open`)
+    }),
+    { numRuns: 100 },
+  )
+})
+
 test('an account that is the only one may have all of its limit in one process', async () => {
   const { processes } = openService(3, cycle([1]))
   const taken = []

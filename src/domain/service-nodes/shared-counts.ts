@@ -3,7 +3,8 @@
  * says with its beats how much it has open; what a dead process said is forgotten with it. Whoever opens one more says so first and reads what the
  * others said afterwards, so that of all who do that the last one sees everybody: together they never open more than the limit. To spare the store
  * that, a process opens its share of a tenth of the limit without a word; so there may be a tenth more than the limit, and no more. At the limit
- * two processes that want the last one at the same moment may both be refused, and one that was closed is free elsewhere with the next beat.
+ * two processes that want the last one at the same moment may both be refused; whoever is refused has taken back what it said before it
+ * hears so. One that was closed is free elsewhere with the next beat.
  */
 import type { Heartbeat } from './heartbeat.ts'
 
@@ -74,6 +75,8 @@ export function createSharedCounts(heartbeat: Pick<Heartbeat, 'isAlone' | 'nodeI
     const isFree = own.open + countOthers(key) < own.limit
     if (isFree) own.open++
     forget(key, own)
+    // Else the others would count it until the next beat, and refuse what is free.
+    if (!isFree) await ask()
     return isFree
   }
 

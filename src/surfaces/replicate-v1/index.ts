@@ -7,15 +7,15 @@ import {
   isJsonObject,
   type JsonObject,
   type JsonValue,
-  parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
 import { toSecretText } from '../../../lib/standard-webhooks.ts'
+import { isWithin } from '../../domain/endpoints/reach.ts'
+import { deploymentOf } from '../../domain/engine/copy-pool.ts'
 import { invalidField, ServiceError } from '../../domain/errors.ts'
 import { readIdempotencyKey } from '../../domain/idempotency/idempotency-key.ts'
-import type { Job } from '../../domain/jobs/job.ts'
 import { noSuchJob } from '../../domain/jobs/read/job-reader.ts'
-import { type CalledEndpoint, readRunLabels } from '../../domain/jobs/submit/job-origin.ts'
+import { readRunLabels } from '../../domain/jobs/submit/job-labels.ts'
 import type { HookWish } from '../../domain/webhooks/job-hooks.ts'
 import { readJsonObject } from '../kit/bodies/json-body.ts'
 import { type Contract, openContract } from '../kit/contracts/contract.ts'
@@ -28,12 +28,12 @@ import type { SurfaceParts } from '../kit/surface-parts.ts'
 import {
   createAnswerReplicateError,
   REPLICATE_PATH,
-  type Told,
   toModelView,
   toPrediction,
   toVersionId,
   toVersionView,
 } from './prediction-view.ts'
+import { createTellMessage, linksOf, tell } from './tell-prediction.ts'
 
 const SOURCE = new URL('../../../spec/replicate.openapi.json', import.meta.url)
 const PREDICTIONS = `${REPLICATE_PATH}/predictions`
@@ -56,6 +56,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   const spec = openContract({ source: SOURCE, requestSchemas: ['PredictionRequest'], needsCredentials: hasCredentials })
   const door = createDoor(parts)
   const deps = { parts, door, spec, cursors: createTimeCursors(parts.console.cursorSecret) }
+  parts.endpoints.tellAs(FORM, createTellMessage(deps))
   const isOurs = (path: string) => path.startsWith(`${mountPrefix}${REPLICATE_PATH}/`)
   return {
     name: 'replicate-v1',
@@ -125,12 +126,13 @@ async function readBody(request: FastifyRequest, { parts, spec }: ReplicateDeps)
 const HEX = /^(?:sha256:)?([0-9a-f]{64})$/
 
 /** `version` without or with its model in front: a hash, `name@version`, or the name alone. */
-async function findVersion({ parts }: ReplicateDeps, { accountId }: DoorContext, given: string): Promise<string> {
+async function findVersion({ parts }: ReplicateDeps, context: DoorContext, given: string): Promise<string> {
+  const { accountId } = context
   const own = given.startsWith(`${accountId}/`) ? given.slice(accountId.length + 1) : given
   const [, model = null, version = own] = /^([^:@/]+):(.+)$/.exec(own.startsWith('sha256:') ? '' : own) ?? []
   const hex = HEX.exec(version)?.[1]
   if (hex === undefined) return model === null || version.includes('@') ? version : `${model}@${version}`
-  const versions = await parts.endpoints.endpoints.findByHash(accountId, `sha256:${hex}`)
+  const versions = await parts.endpoints.endpoints.findByHash(context, `sha256:${hex}`)
   // Without its model: equal versions make equal pictures.
   const found = versions.find(({ name }) => model === null || name === model)
   if (found === undefined) throw new ServiceError('not_found', 'there is no version with this hash')
@@ -145,11 +147,11 @@ interface Asked {
 async function run(request: FastifyRequest, reply: FastifyReply, { body, reference }: Asked, deps: ReplicateDeps) {
   const { runs, waits } = deps.parts.endpoints
   const context = deps.door.contextOf(request)
-  const { accountId, keyId, pool, baseUrl } = context
+  const { accountId, keyId, endpoints, pool, baseUrl } = context
   const waitMs = readWait(request.headers['prefer'])
   const { job, version, inputs, endpoint } = await runs.run({
-    ...{ accountId, keyId, pool, reference, inputs: (body['input'] ?? {}) as JsonObject, webhook: readHook(body) },
-    ...{ extraData: null, metadata: {}, priority: 0 },
+    ...{ accountId, keyId, endpoints, pool, reference, inputs: (body['input'] ?? {}) as JsonObject },
+    ...{ webhook: readHook(body, baseUrl), extraData: null, metadata: {}, priority: 0 },
     idempotencyKey: readIdempotencyKey(request.raw.headersDistinct['idempotency-key']),
   })
   const waited = waitMs === null ? { job, hasEnded: true } : await waits.wait(job, waitMs)
@@ -168,14 +170,15 @@ const EVENTS: Readonly<Record<string, readonly string[]>> = {
   completed: ['job.succeeded', 'job.failed', 'job.canceled', 'job.expired'],
 }
 
-function readHook({ webhook, webhook_events_filter: filter }: JsonObject): HookWish | null {
-  if (typeof webhook !== 'string') return null
-  const wanted = (filter as readonly string[] | undefined) ?? ['start', 'output', 'completed']
-  return { url: webhook, events: wanted.flatMap((event) => EVENTS[event] ?? []), secret: null }
-}
+/** The words that messages about predictions are in. */
+const FORM = 'prediction'
 
-function linksOf(job: Job, { baseUrl }: DoorContext, { door }: ReplicateDeps): Told['linkTo'] {
-  return (output) => door.linkTo(output, job, baseUrl)
+/** There are no logs: whoever wants nothing else is told nothing. */
+function readHook({ webhook, webhook_events_filter: filter }: JsonObject, base: string): HookWish | null {
+  if (typeof webhook !== 'string') return null
+  const wanted = (filter as readonly string[] | undefined) ?? Object.keys(EVENTS)
+  const events = [...new Set(wanted)].flatMap((event) => EVENTS[event] ?? [])
+  return events.length === 0 ? null : { url: webhook, events, secret: null, form: { name: FORM, base } }
 }
 
 const PAGE = 100
@@ -192,7 +195,7 @@ function listPredictions(app: FastifyInstance, deps: ReplicateDeps): void {
     const results: JsonValue[] = []
     for (const job of jobs) {
       const called = readRunLabels(job.metadata)
-      if (called !== null) results.push(await tell(job, called, context, deps))
+      if (called !== null && isWithin(context, called.name)) results.push(await tell({ job, called }, context, deps))
     }
     const after = next === null ? null : encodeURIComponent(deps.cursors.encode(next, filters))
     const more = after === null ? null : `${baseUrl}${PREDICTIONS}?cursor=${after}`
@@ -204,7 +207,7 @@ function getPrediction(app: FastifyInstance, deps: ReplicateDeps): void {
   app.get(`${PREDICTIONS}/:id`, needs('endpoints:run'), async (request, reply) => {
     const context = deps.door.contextOf(request)
     const { job, called } = await findRun(idOf(request), context, deps)
-    return sendJson(reply, 200, stringifyLosslessJson(await tell(job, called, context, deps)))
+    return sendJson(reply, 200, stringifyLosslessJson(await tell({ job, called }, context, deps)))
   })
 }
 
@@ -213,45 +216,28 @@ function cancelPrediction(app: FastifyInstance, deps: ReplicateDeps): void {
     const context = deps.door.contextOf(request)
     const { called } = await findRun(idOf(request), context, deps)
     const job = await deps.parts.jobs.cancel(context.accountId, idOf(request))
-    return sendJson(reply, 200, stringifyLosslessJson(await tell(job, called, context, deps)))
+    return sendJson(reply, 200, stringifyLosslessJson(await tell({ job, called }, context, deps)))
   })
 }
 
 /** Throws not_found, also for a job that is no call of an endpoint. */
-async function findRun(id: string, { accountId, pool }: DoorContext, { parts }: ReplicateDeps) {
+async function findRun(id: string, context: DoorContext, { parts }: ReplicateDeps) {
+  const { accountId, pool } = context
   const job = await parts.jobs.reader.find(accountId, id)
   const called = readRunLabels(job.metadata)
-  if (called === null || (pool !== null && job.pool !== pool)) throw noSuchJob()
+  if (
+    called === null ||
+    !isWithin(context, called.name) ||
+    (pool !== null && deploymentOf(job.pool) !== deploymentOf(pool))
+  )
+    throw noSuchJob()
   return { job, called }
-}
-
-async function tell(
-  job: Job,
-  { name, version }: CalledEndpoint,
-  context: DoorContext,
-  deps: ReplicateDeps,
-): Promise<JsonObject> {
-  const { accountId, baseUrl } = context
-  const { endpoints, originOf } = deps.parts.endpoints
-  const reference = `${name}@${version}`
-  const [origin, known] = await Promise.all([
-    originOf(accountId, job.id),
-    endpoints.resolve(accountId, reference).catch((error: unknown) => {
-      if (error instanceof ServiceError && error.refusal === 'not_found') return null
-      throw error
-    }),
-  ])
-  return toPrediction({
-    ...{ job, model: `${accountId}/${name}`, version: known === null ? reference : toVersionId(known.version) },
-    input: origin?.endpointInputs == null ? null : parseLosslessJson(origin.endpointInputs),
-    ...{ outputs: known?.version.outputs ?? [], isNew: false, baseUrl, linkTo: linksOf(job, context, deps) },
-  })
 }
 
 function getReplicateModel(app: FastifyInstance, { parts, door }: ReplicateDeps): void {
   app.get(MODEL, needs('endpoints:run'), async (request, reply) => {
     const context = door.contextOf(request)
-    const { endpoint, version } = await parts.endpoints.endpoints.resolve(context.accountId, namedBy(request, context))
+    const { endpoint, version } = await parts.endpoints.endpoints.resolve(context, namedBy(request, context))
     return sendJson(reply, 200, stringifyLosslessJson(toModelView(endpoint, version, context.baseUrl)))
   })
 }
@@ -262,7 +248,7 @@ function getReplicateVersion(app: FastifyInstance, deps: ReplicateDeps): void {
     const name = namedBy(request, context)
     const { hash } = request.params as { readonly hash: string }
     const reference = await findVersion(deps, context, `${name}:${hash}`)
-    const { version } = await deps.parts.endpoints.endpoints.resolve(context.accountId, reference)
+    const { version } = await deps.parts.endpoints.endpoints.resolve(context, reference)
     return sendJson(reply, 200, stringifyLosslessJson(toVersionView(version)))
   })
 }

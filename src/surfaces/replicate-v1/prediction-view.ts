@@ -2,11 +2,11 @@
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Endpoint, EndpointOutput, EndpointVersion } from '../../domain/endpoints/endpoint.ts'
+import { toInputSchema } from '../../domain/endpoints/input-schema.ts'
 import type { ServiceError } from '../../domain/errors.ts'
 import type { Job, Output } from '../../domain/jobs/job.ts'
 import { isTerminal, type JobStatus } from '../../domain/jobs/transitions.ts'
 import { createErrorBoundary, DEFECT_MESSAGE, REFUSAL_STATUS, toJsonAnswer } from '../kit/answer-errors.ts'
-import { toInputSchema } from '../kit/jobs/input-schema.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 export const REPLICATE_PATH = '/replicate/v1'
@@ -22,7 +22,7 @@ const STATUS: Readonly<Record<JobStatus, string>> = {
 }
 
 export interface Told {
-  readonly job: Job
+  readonly job: Pick<Job, 'id' | 'status' | 'createdAt' | 'startedAt' | 'completedAt' | 'outputs' | 'error'>
   /** `account/name`. */
   readonly model: string
   readonly version: string
@@ -31,17 +31,29 @@ export interface Told {
   readonly outputs: readonly EndpointOutput[]
   /** In the answer to a create: clients take any other word than `starting` for the end. */
   readonly isNew: boolean
+  /** With the outputs that there are before the end. */
+  readonly isPartial?: boolean
   readonly baseUrl: string
   readonly linkTo: (output: Output) => string
 }
 
-export function toPrediction({ job, model, version, input, outputs, isNew, baseUrl, linkTo }: Told): JsonObject {
+export function toPrediction({
+  job,
+  model,
+  version,
+  input,
+  outputs,
+  isNew,
+  isPartial,
+  baseUrl,
+  linkTo,
+}: Told): JsonObject {
   const { id, status, createdAt, startedAt, completedAt } = job
   const self = `${baseUrl}${REPLICATE_PATH}/predictions/${id}`
   return {
     ...{ id, model, version, input, logs: '', data_removed: false, source: 'api' },
     status: isNew && !isTerminal(status) ? 'starting' : STATUS[status],
-    output: status === 'succeeded' ? toOutput(job, outputs, linkTo) : null,
+    output: status === 'succeeded' || isPartial === true ? toOutput(job, outputs, linkTo) : null,
     error: toError(job),
     metrics: completedAt === null ? {} : toMetrics(createdAt, startedAt, completedAt),
     created_at: createdAt.toISOString(),
@@ -51,7 +63,7 @@ export function toPrediction({ job, model, version, input, outputs, isNew, baseU
   }
 }
 
-function toError({ status, error }: Job): string | null {
+function toError({ status, error }: Told['job']): string | null {
   if (status === 'failed') return error?.message ?? 'the run failed'
   return status === 'expired' ? 'expired' : null
 }
@@ -62,7 +74,11 @@ function toMetrics(createdAt: Date, startedAt: Date | null, completedAt: Date): 
 }
 
 /** One file is its address, several are a list; several outputs are an object by name. */
-function toOutput({ outputs: made }: Job, outputs: readonly EndpointOutput[], linkTo: Told['linkTo']): JsonValue {
+function toOutput(
+  { outputs: made }: Told['job'],
+  outputs: readonly EndpointOutput[],
+  linkTo: Told['linkTo'],
+): JsonValue {
   const files = (of: readonly Output[]): JsonValue => {
     const links = of.map(linkTo)
     return links.length > 1 ? links : (links[0] ?? null)

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { EndpointInput, EndpointVersion } from '../../../src/domain/endpoints/endpoint.ts'
 import type { Publish, Published } from '../../../src/domain/endpoints/endpoint-store.ts'
+import { NO_LIMITS } from '../../../src/domain/jobs/limits/run-limits.ts'
 import { at, START, type StoreOpener, shareStore, type WholeStoreUnderTest } from '../store-under-test.ts'
 
 const seed: EndpointInput = {
@@ -21,7 +22,7 @@ function newVersion(hash: string, fields: Partial<EndpointVersion> = {}): Omit<E
   }
 }
 
-const SETTINGS = { deployment: null, isTool: true, models: ['gpt-image-1'] }
+const SETTINGS = { deployment: null, isTool: true, models: ['gpt-image-1'], limits: NO_LIMITS, price: null }
 
 function mustBePublished(result: Published) {
   assert.equal(result.outcome, 'published')
@@ -127,7 +128,7 @@ export function testEndpointStore(opener: StoreOpener<WholeStoreUnderTest>): voi
       await publish('a', 'x')
       await publish('a', 'y')
       const withModels = (models: readonly string[], deployment: string | null = null) => ({
-        settings: { deployment, isTool: true, models },
+        settings: { ...SETTINGS, deployment, models },
       })
       const nameOf = async (model: string) => (await endpoints().findByModel(accountId, model))?.name ?? null
       assert.equal(await nameOf('gpt-image-1'), 'a')

@@ -182,3 +182,48 @@ test('patterns that could take very long are refused, and ordinary ones taken', 
     assert.equal(refused({ inputs: { prompt: { pattern } } }).field, 'inputs.prompt.pattern', pattern)
   for (const pattern of GOOD) declare({ inputs: { prompt: { pattern, required: true } } })
 })
+
+test('parameters of image clients are put to inputs that can take them', () => {
+  const inputs = { scene: { from: '2.text' }, photo: { from: 'image' } }
+  const said = (openai: JsonValue) => ({ only: true, inputs, openai })
+  const { inputs: declared } = declare(said({ map: { prompt: 'scene', image: ['photo'] } }))
+  assert.deepEqual(
+    declared.map(({ parameters }) => parameters),
+    [[{ name: 'prompt' }], [{ name: 'image', index: 0 }]],
+  )
+  const cases: [openai: JsonValue, field: string, message: RegExp][] = [
+    [[], 'openai', /must be an object/],
+    [{ maps: {} }, 'openai.maps', /did you mean map/],
+    [{ map: { promt: 'scene' } }, 'openai.map.promt', /did you mean prompt/],
+    [{ map: { prompt: 'scenes' } }, 'openai.map.prompt', /names no input of the endpoint; did you mean scene/],
+    [{ map: { prompt: 7 } }, 'openai.map.prompt', /must be an object/],
+    [{ map: { prompt: 'photo' } }, 'openai.map.prompt', /cannot set photo, which is a file \(image\)/],
+    [{ map: { width: 'scene' } }, 'openai.map.width', /cannot set scene, which is of the type text/],
+    [{ map: { prompt: 'scene', style: 'scene' } }, 'openai.map.style', /the same input as prompt/],
+    [{ map: { image: ['photo', 'photo'] } }, 'openai.map.image', /the same input as image/],
+    [{ map: { image: Array.from({ length: 17 }, () => 'photo') } }, 'openai.map.image', /at most 16/],
+    [{ map: { width: { input: 'scene', values: { a: 'b' } } } }, 'openai.map.width.values', /sent as it is/],
+    [{ map: { quality: { input: 'photo', values: { low: 'x' } } } }, 'openai.map.quality.values', /which is a file/],
+    [{ map: { quality: { input: 'scene', values: { low: 7 } } } }, 'openai.map.quality.values.low', /must be a text/],
+    [{ map: { quality: { input: 'scene', values: {} } } }, 'openai.map.quality.values', /1 to 32 words/],
+    [{ map: { quality: { input: 'scene', value: {} } } }, 'openai.map.quality.value', /did you mean values/],
+    [{ map: {}, mask_convention: 'alpha' }, 'openai.mask_convention', /without an input for the mask/],
+    [{ map: { mask: 'photo' }, mask_convention: 'black' }, 'openai.mask_convention', /one of white_is_edit, alpha/],
+    [{ map: { ['constructor']: 'scene' } }, 'openai.map.constructor', /is not known here/],
+  ]
+  for (const [openai, field, message] of cases) {
+    const refusal = refused(said(openai))
+    assert.equal(refusal.field, field)
+    assert.match(refusal.message, message)
+  }
+})
+
+test('titles and descriptions have no characters that control a terminal or turn a line around', () => {
+  for (const bad of ['a\u001b[31mb', '\u202egnp.exe', '\ud800', 'a\u0000']) {
+    assert.equal(refused({ title: bad }).field, 'title')
+    assert.equal(refused({ description: bad }).field, 'description')
+    assert.equal(refused({ inputs: { seed: { description: bad } } }).field, 'inputs.seed.description')
+  }
+  assert.equal(refused({ title: 'two\nlines' }).field, 'title')
+  assert.equal(declare({ title: 'بطاقة', description: 'two\nlines' }).description, 'two\nlines')
+})

@@ -119,14 +119,16 @@ test('a loader without a file is an input, too, and the graph stays as it is unt
 test('of a class that no engine describes, what the names say is proposed', async () => {
   const { inputs, candidates, missing } = await proposed({
     '1': { class_type: 'SomebodysPrompt', inputs: { prompt: 'a fox', seed: 5, strictness: 0.5, fast: true } },
+    // Whose model brings inputs of its own along.
+    '2': { class_type: 'SomebodysModel', inputs: { model: 'one', 'model.negative_prompt': 'blurry' } },
   })
   assert.deepEqual(
     inputs.map(({ name, type }) => `${name}: ${type}`),
-    ['prompt: text', 'seed: seed'],
+    ['prompt: text', 'negative_prompt: text', 'seed: seed'],
   )
   assert.deepEqual(
     candidates.map(({ name, type }) => `${name}: ${type}`),
-    ['strictness: number', 'fast: boolean'],
+    ['strictness: number', 'fast: boolean', 'model: text'],
   )
   assert.equal(missing.classes[0].classType, 'SomebodysPrompt')
 })

@@ -1,6 +1,8 @@
 /** A workflow as an endpoint, through the whole service and on the built-in engine. */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import type { Answer } from '../../support/clients/call.ts'
 import { CheckedClient, node } from '../../support/clients/checked-client.ts'
@@ -100,6 +102,35 @@ describe('an endpoint', () => {
     assert.ok(all.paths['/api/v2/endpoints/card/runs'] !== undefined)
   })
 
+  test('is shown on a page, with samples in three languages that run as they stand', async () => {
+    await publish('quoted', card(`It's <"5">\\`), { note: '' })
+    const document = (await send('GET', '/quoted/openapi.json?version=latest')).json
+    const samples: { label: string; source: string }[] =
+      document.paths['/api/v2/endpoints/quoted@latest/runs'].post['x-codeSamples']
+    const runners: Record<string, [string, string[]]> = {
+      curl: ['bash', ['-c']],
+      TypeScript: [process.execPath, ['--input-type=module-typescript', '-e']],
+      Python: [process.env['ATELIER_TEST_PYTHON'] ?? 'python3', ['-c']],
+    }
+    assert.deepEqual(
+      samples.map(({ label }) => label),
+      Object.keys(runners),
+    )
+    for (const { label, source } of samples) {
+      const [program, args] = runners[label]
+      const { stdout } = await promisify(execFile)(program, [...args, source])
+      assert.match(stdout, /succeeded/, label)
+    }
+    const runs = (await send('GET', '/quoted/runs')).json.runs
+    assert.equal(runs.length, samples.length)
+    const page = await send('GET', '/quoted/docs')
+    assert.match(String(page.headers['content-type']), /^text\/html/)
+    assert.match(page.text, /What the card says\./)
+    assert.match(page.text, /It&#39;/)
+    assert.doesNotMatch(page.text, /<"5">/)
+    assert.match((await send('GET', '/docs')).text, /endpoints\/quoted\/runs/)
+  })
+
   test('has versions that never change; a call says which it runs, and moving back is one request', async () => {
     await publish('poster', card('one'))
     const second = await publish('poster', card('two', { align: 'left' }), { note: 'to the left' })
@@ -158,6 +189,15 @@ describe('an endpoint', () => {
     const [first] = read.json.items
     const told = await send('GET', `/card/runs/${first.job_id}`)
     assert.deepEqual(told.json.inputs, { headline: 'Hello, "you"', width: 80, align: 'center' })
+    for (const [wrong, why] of [
+      ['headline,headline\na,b', /names "headline" twice/],
+      ['headline,width\na,80\nHello, you,80', /has 3 fields in row 2/],
+      ['headline,width\na', /has 1 fields in row 1/],
+    ] as const) {
+      const refused = await send('POST', '/card/runs/batch', { items: wrong })
+      assert.equal(refused.status, 422, wrong)
+      assert.match(refused.json.error.message, why)
+    }
     const wrongRow = await send('POST', '/card/runs/batch', { items: [{ headline: 'a' }, { width: 96 }] })
     assert.deepEqual([wrongRow.status, wrongRow.json.error.details.items[0].index], [422, 1])
     const runs = (await send('GET', '/card/runs?limit=2')).json
@@ -184,6 +224,36 @@ describe('an endpoint', () => {
     assert.equal((await run('short-lived', { headline: 'x' })).status, 404)
     const anew = await publish('short-lived', card('x'))
     assert.deepEqual([anew.json.version.version, anew.json.endpoint.state], [2, 'ready'])
+  })
+
+  test('that could never run is refused when it is published, and a preview says why', async () => {
+    const made = node('EmptyImage', { width: 8, height: 8, batch_size: 1, color: 0 })
+    const saved = (from: unknown) => node('SaveImage', { images: from, filename_prefix: 'x' })
+    for (const [file, why] of [
+      [
+        {
+          '1': node('ImageInvert', { image: ['2', 0] }),
+          '2': node('ImageInvert', { image: ['1', 0] }),
+          '3': saved(['1', 0]),
+        },
+        /dependency cycle/,
+      ],
+      [{ '1': made }, /no outputs/],
+      [{ '1': made, '2': saved(['7', 0]) }, /node '7', which does not exist/],
+      [{ '1': made, '2': saved(['1', 3]) }, /output slot/],
+      [{ '1': node('ImageInvert', {}), '2': saved(['1', 0]) }, /required input image is missing/],
+    ] as const) {
+      const refused = await send('POST', '', { name: 'never', file })
+      assert.deepEqual([refused.status, refused.json.error?.code], [422, 'invalid_workflow'], refused.text)
+      assert.match(refused.json.error.message, why)
+      const draft = await send('POST', '/preview', { file })
+      assert.equal(draft.status, 200, draft.text)
+      assert.match(draft.json.warnings[0].message, why)
+    }
+    assert.equal((await send('GET', '/never')).status, 404)
+    // A caller brings the file that nobody has yet, and what a class lists may change.
+    const open = { '1': node('LoadImage', {}), '2': saved(['1', 0]) }
+    assert.equal((await send('POST', '', { name: 'open', file: open })).status, 201)
   })
 
   test('with a class that no engine has waits, and says what is missing', async () => {
@@ -218,6 +288,12 @@ describe('an endpoint', () => {
     const content = `data:image/png;base64,${Buffer.from(png).toString('base64')}`
     const byContent = await run('small', { image: content, width: 24 })
     assert.deepEqual([byContent.status, byContent.json.status], [200, 'succeeded'], byContent.text)
+    // Content that is not kept yet speaks against nothing, whatever the file of the workflow is; other inputs may.
+    const validate = (inputs: object) => send('POST', '/small/runs/validate', { inputs })
+    const right = await validate({ image: content })
+    assert.equal(right.json.is_accepted, true, right.text)
+    assert.equal((await validate({ image: content, width: -1 })).json.is_accepted, false)
+    assert.equal((await validate({ image: 'nobody-uploaded-this.png' })).json.is_accepted, false)
     const { id } = await client.uploaded('input/photo.png', new Uint8Array(png))
     const byId = await run('small', { image: id })
     assert.deepEqual([byId.status, byId.json.status], [200, 'succeeded'], byId.text)

@@ -2,17 +2,22 @@
 import { type Endpoint, getEndpoint, getVersion } from '../../api/endpoints.ts'
 import { Loaded, Skeleton } from '../../components/state.tsx'
 import { TabPanel, Tabs } from '../../components/tabs/tabs.tsx'
-import { Words } from '../../components/text.tsx'
+import { Money, Words } from '../../components/text.tsx'
 import { hash, hrefOf, query, setHash } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
 import { CodeTab } from './code-tab.tsx'
 import { EndpointState, may, NotAllowed, type TabProps } from './endpoints-page.tsx'
 import { RunsTab } from './runs-tab.tsx'
 import { SettingsTab } from './settings-tab.tsx'
+import { ShareTab } from './share-tab.tsx'
 import { TryTab } from './try-tab.tsx'
+import { UsageTab } from './usage-tab.tsx'
 import { VersionsTab } from './versions-tab.tsx'
 
-const TABS = { try: 'Try', runs: 'Runs', versions: 'Versions', code: 'Code', settings: 'Settings' } as const
+const TABS = {
+  ...{ try: 'Try', runs: 'Runs', usage: 'Usage', versions: 'Versions', code: 'Code' },
+  ...{ share: 'Share', settings: 'Settings' },
+} as const
 type TabName = keyof typeof TABS
 
 export function EndpointPage({ name = '' }: Readonly<Record<string, string>>) {
@@ -48,8 +53,9 @@ function Asked({ name }: { readonly name: string }) {
 }
 
 function OneEndpoint({ endpoint, onChanged }: TabProps) {
-  const { name, title, description, state, missing } = endpoint
-  const tab = (Object.keys(TABS) as TabName[]).find((each) => each === hash.value) ?? 'try'
+  const { name, title, description, owner, state, missing } = endpoint
+  const tabs = (Object.keys(TABS) as TabName[]).filter((each) => each !== 'settings' || owner === 'account')
+  const tab = tabs.find((each) => each === hash.value) ?? 'try'
   const gone = [
     ...(missing?.classes.map(({ class_type: classType }) => classType) ?? []),
     ...(missing?.weights.map(({ name: weight }) => weight) ?? []),
@@ -64,6 +70,8 @@ function OneEndpoint({ endpoint, onChanged }: TabProps) {
       </div>
       <p class="dim">
         <code>{name}</code>, version {endpoint.current_version}
+        <Price price={endpoint.price} />
+        {owner === 'service' && ', of the service: publish one of this name to have your own in its place'}
       </p>
       {description !== '' && (
         <p>
@@ -79,32 +87,40 @@ function OneEndpoint({ endpoint, onChanged }: TabProps) {
         label="Parts of this endpoint"
         chosen={tab}
         onChoose={setHash}
-        tabs={Object.entries(TABS).map(([each, label]) => ({ name: each as TabName, label }))}
+        tabs={tabs.map((each) => ({ name: each, label: TABS[each] }))}
       />
       <TabPanel name={tab}>
-        {(tab === 'try' || tab === 'code') && <OfVersion endpoint={endpoint} tab={tab} />}
+        {tab === 'try' && <TryVersion endpoint={endpoint} />}
+        {tab === 'code' && <CodeTab endpoint={endpoint} />}
         {tab === 'runs' && <RunsTab endpoint={endpoint} />}
+        {tab === 'usage' && <UsageTab endpoint={endpoint} />}
         {tab === 'versions' && <VersionsTab endpoint={endpoint} onChanged={onChanged} />}
+        {tab === 'share' && <ShareTab endpoint={endpoint} />}
         {tab === 'settings' && <SettingsTab key={endpoint.revision} endpoint={endpoint} onChanged={onChanged} />}
       </TabPanel>
     </>
   )
 }
 
-/** What is told of one version: the one in the address, else the current one. */
-function OfVersion({ endpoint, tab }: { readonly endpoint: Endpoint; readonly tab: 'try' | 'code' }) {
+/** Nothing where the price of the pool holds. */
+function Price({ price }: Pick<Endpoint, 'price'>) {
+  if (price === null) return null
+  if (price.kind === 'free') return <>, free</>
+  return (
+    <>
+      , <Money usd={price.usd ?? '0'} /> {price.kind === 'per_run' ? 'a run' : `a second, at most ${price.max_seconds}`}
+    </>
+  )
+}
+
+/** The version in the address, else the current one. */
+function TryVersion({ endpoint }: { readonly endpoint: Endpoint }) {
   const { name, current_version: current } = endpoint
   const wanted = query.value.get('version') ?? String(current)
   const resource = useResource(`version ${name} ${wanted}`, (signal) => getVersion(name, wanted, signal))
   return (
     <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
-      {(version) =>
-        tab === 'try' ? (
-          <TryTab key={version.version} endpoint={endpoint} version={version} />
-        ) : (
-          <CodeTab endpoint={endpoint} version={version} />
-        )
-      }
+      {(version) => <TryTab key={version.version} endpoint={endpoint} version={version} />}
     </Loaded>
   )
 }

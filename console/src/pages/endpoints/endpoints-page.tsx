@@ -54,6 +54,7 @@ const COLUMNS: readonly PlainColumn<Endpoint>[] = [
       </>
     ),
   },
+  { label: 'Of', cell: ({ owner }) => (owner === 'service' ? 'the service' : 'the account') },
   { label: 'State', cell: ({ state }) => <EndpointState state={state} /> },
   { label: 'Version', cell: ({ current_version: version }) => version, isNumber: true },
   { label: 'Changed', cell: ({ updated_at: at }) => <Ago at={at} /> },
@@ -76,14 +77,15 @@ function List() {
     <Loaded resource={resource} skeleton={<Skeleton rows={4} />}>
       {({ endpoints, has_more: hasMore }) => (
         <>
-          {endpoints.length === 0 ? (
+          {after === null && !endpoints.some(({ owner }) => owner === 'account') && (
             <EmptyState title="No endpoints yet">
               <p class="dim">
                 An endpoint is a workflow behind an address: it has a name, inputs with types and bounds, versions, and
                 a form to try it. Programs call it without knowing the graph.
               </p>
             </EmptyState>
-          ) : (
+          )}
+          {endpoints.length > 0 && (
             <PlainTable label="Endpoints" columns={COLUMNS} rows={endpoints} keyOf={({ name }) => name} />
           )}
           {hasMore && (

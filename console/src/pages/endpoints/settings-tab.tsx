@@ -8,6 +8,7 @@ import { showToast } from '../../components/text.tsx'
 import { navigate } from '../../routes.ts'
 import { tell } from '../../state/deeds.ts'
 import { may, NotAllowed, type TabProps } from './endpoints-page.tsx'
+import { LimitFields, toLimits, toLimitTexts } from './limit-fields.tsx'
 import { TextField } from './publish/input-card.tsx'
 
 export function SettingsTab({ endpoint, onChanged }: TabProps) {
@@ -15,6 +16,7 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
   const description = useSignal(endpoint.description)
   const models = useSignal(endpoint.models.join('\n'))
   const isTool = useSignal(endpoint.tool)
+  const limits = useSignal(toLimitTexts(endpoint.limits))
   const error = useSignal<ApiError | null>(null)
   async function save(change: EndpointChange): Promise<void> {
     error.value = null
@@ -37,7 +39,8 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
       onSubmit={(event) => {
         event.preventDefault()
         const texts = { title: title.value, description: description.value }
-        void save({ ...texts, tool: isTool.value, models: listed.filter((model) => model !== '') })
+        const names = listed.filter((model) => model !== '')
+        void save({ ...texts, tool: isTool.value, models: names, limits: toLimits(limits.value) })
       }}
     >
       <TextField
@@ -71,6 +74,12 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
         />
         A tool for agents
       </label>
+      <LimitFields
+        texts={limits.value}
+        onTexts={(texts) => {
+          limits.value = texts
+        }}
+      />
       {error.value !== null && <ErrorBox error={error.value} />}
       <div class="row">
         <button type="submit" class="button primary">

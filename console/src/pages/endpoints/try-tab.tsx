@@ -1,19 +1,19 @@
 /** The form of a version, and what its runs come to. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { indentJson } from '../../../../lib/json/indent-json.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { ApiError } from '../../api/client.ts'
 import { type Endpoint, type EndpointInput, getRun, runEndpoint, type Version } from '../../api/endpoints.ts'
 import { Icon } from '../../components/icon.tsx'
 import { ErrorBox } from '../../components/state.tsx'
 import { CopyButton } from '../../components/text.tsx'
+import { beginText, InputField, readText, shown } from '../../form/input-field.tsx'
 import { query } from '../../routes.ts'
 import { plural } from '../../text/format.ts'
-import { indentJson } from '../../text/indent-json.ts'
 import { RunResult } from '../run/run-result.tsx'
 import { may, NotAllowed } from './endpoints-page.tsx'
-import { beginText, InputField, readText } from './input-field.tsx'
-import { shown } from './publish/publish-state.ts'
+import { FileField } from './file-field.tsx'
 
 interface TryTabProps {
   readonly endpoint: Endpoint
@@ -81,6 +81,7 @@ export function TryTab({ endpoint, version }: TryTabProps) {
             <InputField
               key={input.name}
               input={input}
+              File={FileField}
               text={texts.value.get(input.name) ?? ''}
               problem={refused.get(input.name) ?? (isAsked.value ? problem : null)}
               onText={(text) => {

@@ -23,7 +23,7 @@ export function VersionsTab({ endpoint, onChanged }: TabProps) {
   const { name, current_version: current } = endpoint
   const before = query.value.get('before')
   const resource = useResource(`versions ${name} ${before}`, (signal) => listVersions(name, before, signal))
-  const mayWrite = may('endpoints:write')
+  const mayWrite = may('endpoints:write') && endpoint.owner === 'account'
   const address = `/endpoints/${encodeURIComponent(name)}`
   async function makeCurrent(version: number): Promise<void> {
     const isMeant = await confirm({

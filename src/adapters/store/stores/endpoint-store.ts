@@ -1,10 +1,12 @@
 /** Endpoints. Publishes of one endpoint come one after the other: each locks its row, and the account's, which counts them. */
 import type { Endpoint } from '../../../domain/endpoints/endpoint.ts'
 import type { EndpointStore, Publish, Published } from '../../../domain/endpoints/endpoint-store.ts'
-import { all, defineStore, durable, get, read, run, type Steps, together } from '../statements/operation.ts'
+import { all, defineStore, durable, get, read, report, run, type Steps, together } from '../statements/operation.ts'
 import { command, insertInto, postgresOnly, query, selectFrom, upsertInto } from '../statements/statement.ts'
 import { endpoint, endpointVersion } from '../tables/endpoints.ts'
 import { encode, integer, pick, type RowOf, shape } from '../tables/table.ts'
+import { findEndpointRuns } from './endpoint-runs.ts'
+import { dropShares } from './share-store.ts'
 
 const OWN = 'account_id = :accountId AND name = :name'
 
@@ -118,11 +120,18 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
     if (before === undefined || before.isRemoved || before.revision !== revision) return null
     return yield* put({ ...before, ...change, updatedAt: at, revision: revision + 1 })
   }),
+  setPrice: durable(function* (key, price, at) {
+    const before = yield* get(LOCK, { ...key })
+    if (before === undefined || before.isRemoved) return null
+    const settings = { ...before.settings, price }
+    return yield* put({ ...before, settings, updatedAt: at, revision: before.revision + 1 })
+  }),
   remove: durable(
     function* (key, at) {
       const before = yield* get(LOCK, { ...key })
       if (before === undefined || before.isRemoved) return false
       const emptied = { ...before, title: '', description: '', aliases: {}, isRemoved: true, updatedAt: at }
+      yield* dropShares(key)
       yield* together(
         run(DROP_VERSIONS, { ...key }),
         run(PUT, encode(endpoint, { ...emptied, revision: before.revision + 1 })),
@@ -141,4 +150,5 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
   listVersions: read(function* (key, { before, limit }) {
     return yield* all(LIST_VERSIONS, { ...key, before: before ?? 2_147_483_647, limit })
   }),
+  findRuns: report(findEndpointRuns),
 })

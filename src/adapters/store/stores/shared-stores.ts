@@ -10,20 +10,28 @@ import { createCallStore, createOwnEnds, createRequestStore } from './calls/call
 import { deploymentStore } from './deployment-store.ts'
 import { endpointStore } from './endpoint-store.ts'
 import { engineRegistry } from './engine-registry.ts'
+import { artifactQueue } from './environments/artifact-queue.ts'
+import { buildBlobStore } from './environments/build-blob-store.ts'
+import { buildStore } from './environments/build-store.ts'
 import { glances } from './glance.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
+import { runLimitStore } from './jobs/run-bounds.ts'
 import type { SubmitSteps } from './jobs/submits.ts'
 import { keyStore } from './key-store.ts'
+import { budgetStore } from './ledger/budget-counts.ts'
 import { ledgerStore } from './ledger/ledger-store.ts'
 import { createMetaStore } from './meta-store.ts'
 import { nodeStore } from './node-store.ts'
+import { providerKeyStore } from './provider-keys.ts'
+import { releasedStore } from './released-store.ts'
+import { shareStore } from './share-store.ts'
 import { uploadStore } from './upload-store.ts'
 import { userFileStore } from './user-file-store.ts'
 import { createWebhookStore } from './webhook-store.ts'
 
 type SharedNames =
   | ('batches' | 'accounts' | 'keys' | 'calls' | 'requests' | 'audit' | 'userFiles' | 'nodes' | 'engines' | 'webhooks')
-  | ('uploads' | 'endpoints' | 'glance' | 'readMeta' | 'changeMeta' | 'ensureMeta')
+  | ('uploads' | 'endpoints' | 'runLimits' | 'artifacts' | 'glance' | 'readMeta' | 'changeMeta' | 'ensureMeta')
 
 interface SharedParts {
   readonly clock: Clock
@@ -45,6 +53,8 @@ export function createSharedStores(open: OpenStore, { clock, submits }: SharedPa
     webhooks: createWebhookStore(open),
     uploads: open(uploadStore),
     endpoints: open(endpointStore),
+    runLimits: open(runLimitStore),
+    artifacts: open(artifactQueue),
     glance: () => open(glances).glance(clock.now()),
     ...createMetaStore(open),
   }
@@ -59,7 +69,14 @@ export function createOperatorStores(open: OpenStore, { cancels, demands }: OwnO
     directory: open(accountDirectory),
     apiKeys: open(keyStore),
     ledger: open(ledgerStore),
+    budgets: open(budgetStore),
+    shares: open(shareStore),
+    builds: open(buildStore),
+    buildBlobs: open(buildBlobStore),
+    providerKeys: open(providerKeyStore),
+    released: open(releasedStore),
     deployments: { ...open(deploymentStore), ...demands },
     cancels,
+    endpointPrices: open(endpointStore),
   }
 }

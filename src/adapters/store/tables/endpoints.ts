@@ -1,15 +1,17 @@
-/** Endpoints and their versions. Numbers in inputs keep their digits: a seed has up to 64 bits. */
+/** Endpoints, their versions, and links to their pages. Numbers in inputs keep their digits: a seed has up to 64 bits. */
 
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
-import type {
-  Endpoint,
-  EndpointInput,
-  EndpointOutput,
-  EndpointSettings,
-  EndpointState,
-  Required,
+import {
+  DEFAULT_SETTINGS,
+  type Endpoint,
+  type EndpointInput,
+  type EndpointOutput,
+  type EndpointSettings,
+  type EndpointState,
+  type Required,
 } from '../../../domain/endpoints/endpoint.ts'
-import { type Column, flag, integer, json, moment, nullable, table, text } from './table.ts'
+import type { ShareLimits } from '../../../domain/endpoints/shares/share.ts'
+import { bytes, type Column, flag, integer, json, moment, nullable, table, text } from './table.ts'
 
 function lossless<Value>(): Column<Value> {
   return {
@@ -17,6 +19,12 @@ function lossless<Value>(): Column<Value> {
     decode: (stored) => parseLosslessJson(String(stored)) as Value,
     encode: (value) => stringifyLosslessJson(value as JsonValue),
   }
+}
+
+/** What was stored by an earlier version lacks what came later. */
+function settings(): Column<EndpointSettings> {
+  const stored = json<EndpointSettings>()
+  return { ...stored, decode: (value) => ({ ...DEFAULT_SETTINGS, ...stored.decode(value) }) }
 }
 
 export const endpoint = table('endpoint', ['accountId', 'name'], {
@@ -28,7 +36,7 @@ export const endpoint = table('endpoint', ['accountId', 'name'], {
   currentVersion: integer('integer'),
   lastVersion: integer('integer'),
   aliases: json<Endpoint['aliases']>(),
-  settings: json<EndpointSettings>(),
+  settings: settings(),
   createdAt: moment(),
   updatedAt: moment(),
   revision: integer(),
@@ -48,4 +56,19 @@ export const endpointVersion = table('endpoint_version', ['accountId', 'name', '
   inputs: lossless<readonly EndpointInput[]>(),
   outputs: json<readonly EndpointOutput[]>(),
   required: json<Required>(),
+})
+
+export const endpointShare = table('endpoint_share', ['id'], {
+  id: text(),
+  accountId: text(),
+  name: text(),
+  version: nullable(text()),
+  note: text(),
+  limits: json<ShareLimits>(),
+  referrers: json<readonly string[]>(),
+  createdAt: moment(),
+  expiresAt: moment(),
+  revokedAt: nullable(moment()),
+  createdBy: nullable(text()),
+  digest: bytes(),
 })

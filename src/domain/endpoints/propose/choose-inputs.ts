@@ -1,5 +1,6 @@
 /** Which values of a graph become inputs, under which names, and which are left as candidates. */
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { toPlainLine } from '../../../../lib/text/plain-text.ts'
 import type { Work } from '../../../../lib/waiting/turns.ts'
 import type { Parameter } from '../../workflows/convert/parameters.ts'
 import type { ConvertWarning } from '../../workflows/convert/prompt/write-prompt.ts'
@@ -49,7 +50,7 @@ export function* chooseInputs({ sources, app, external, parameters, purposes, wa
     const said = isMain ? nameAfterSign(source.title) : ''
     const described = {
       name: said || wanted.name,
-      title: said === '' ? wanted.title : toWords(said),
+      title: said === '' ? toPlainLine(wanted.title) : toWords(said),
       description: descriptionOf(source),
       places: source.places,
       example: source.value,
@@ -114,14 +115,15 @@ function addExternal(
   }
   const name = toName(external.name) || toName(external.title) || 'setting'
   const free = take(name)
-  return toExternalInput({ ...external, name: free, title: external.title || toWords(free), places }, (place) =>
-    declaredAt.get(keyOf(place)),
+  return toExternalInput(
+    { ...external, name: free, title: toPlainLine(external.title) || toWords(free), places },
+    (place) => declaredAt.get(keyOf(place)),
   )
 }
 
 function descriptionOf({ declared }: Source): string {
   const { tooltip } = declared[0].input?.options ?? {}
-  return typeof tooltip === 'string' ? tooltip.slice(0, MAX_DESCRIPTION) : ''
+  return typeof tooltip === 'string' ? tooltip.slice(0, MAX_DESCRIPTION).toWellFormed() : ''
 }
 
 /** `$photo` makes an input of the node's main value, and names it. */
@@ -191,7 +193,7 @@ function usualSources(sources: readonly Source[], { mains, parameters }: Usual):
     if (source.declared[0].file !== null) return true
     if (source.isInner || isTechnical(source)) return false
     if (source.holder !== 'node' || kind !== null) return true
-    if (source.declared[0].input === null) return GUESSED.test(source.input)
+    if (source.declared[0].input === null) return GUESSED.test(lastWord(source.input))
     const isNamed = mains.has(source) && /^[a-z][a-z0-9_]*$/.test(source.title ?? '')
     return isNamed || (PICKED.test(lastWord(source.input)) && !/^Save|Preview/.test(source.declared[0].node.classType))
   }

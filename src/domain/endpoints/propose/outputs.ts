@@ -2,6 +2,7 @@
 import { type Graph, type GraphNode, isLink } from '../../../../engine/graph/graph.ts'
 import { readNodeSpec } from '../../../../engine/graph/input-specs.ts'
 import type { NodeCatalog, NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
+import { toPlainLine } from '../../../../lib/text/plain-text.ts'
 import type { Work } from '../../../../lib/waiting/turns.ts'
 import { titleOf } from '../../workflows/convert/editor/editor-graph.ts'
 import type { ConvertWarning } from '../../workflows/convert/prompt/write-prompt.ts'
@@ -107,7 +108,12 @@ function toOutput({ nodeId, node, definition, name }: Found, graph: Graph, { cat
   const own = node.title === classTitle || node.title === node.classType ? null : node.title
   const wanted = toName(name) || (own === null ? '' : toNameOfTitle(own, classTitle)) || WORDS[kind]
   const free = take(wanted)
-  return { name: free, title: own !== null && name === '' ? own.slice(0, 200) : toWords(free), nodeId, kind }
+  return {
+    name: free,
+    title: own !== null && name === '' ? toPlainLine(own.slice(0, 200)) : toWords(free),
+    nodeId,
+    kind,
+  }
 }
 
 const TYPES: readonly (readonly [EndpointOutput['kind'], RegExp])[] = [

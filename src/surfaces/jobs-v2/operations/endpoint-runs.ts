@@ -6,7 +6,7 @@ import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { EndpointOutput } from '../../../domain/endpoints/endpoint.ts'
-import type { Endpoints } from '../../../domain/endpoints/manage-endpoints.ts'
+import { isWithin, type Reach } from '../../../domain/endpoints/reach.ts'
 import type { RunEndpoint } from '../../../domain/endpoints/run-endpoint.ts'
 import type { WaitForRun } from '../../../domain/endpoints/wait-for-run.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
@@ -16,22 +16,23 @@ import { BatchRefusedError } from '../../../domain/jobs/batches/submit-batch.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../../domain/jobs/read/list-jobs.ts'
-import { type JobOrigin, readRunLabels, toRunLabels } from '../../../domain/jobs/submit/job-origin.ts'
+import { readRunLabels, toRunLabels } from '../../../domain/jobs/submit/job-labels.ts'
+import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
 import { readCsv } from '../../kit/bodies/csv.ts'
 import { mustBeObject, parseLosslessBody, readBodyBytes, readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import type { TimeCursors } from '../../kit/cursor.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readNumber, readParameters, readWait, sendJson } from '../../kit/request.ts'
+import { readNumber, readParameters, readWait, sendJson, untilGone } from '../../kit/request.ts'
 import { type ContextOf, isReachable, type ReachableJobs, type RequestContext } from '../jobs-operation.ts'
 import { ENDPOINTS_PATH, toRunBytes } from '../views/endpoint-view.ts'
 import type { ContentLinks, JobBytes, JobLinkStyle } from '../views/job-view.ts'
 import { readIsWhole, toBatchView, withItems } from './batches.ts'
-import { readSubmitBody } from './submit.ts'
+import { createDryRunView, type Forecast, readSubmitBody } from './submit.ts'
 
 export interface EndpointRunDeps {
   readonly contextOf: ContextOf
-  readonly endpoints: Pick<Endpoints, 'find' | 'resolve'>
+  readonly endpoints: Pick<Reach, 'find' | 'resolve'>
   readonly runs: RunEndpoint
   readonly wait: WaitForRun['wait']
   readonly originOf: (accountId: string, jobId: string) => Promise<JobOrigin | null>
@@ -41,6 +42,7 @@ export interface EndpointRunDeps {
   readonly jobBytes: JobBytes
   readonly contentLinks: ContentLinks
   readonly linkStyle: JobLinkStyle
+  readonly forecast: Forecast
   readonly check: ContractCheck
   readonly maxBodyBytes: number
 }
@@ -57,11 +59,9 @@ function runEndpoint(app: FastifyInstance, deps: EndpointRunDeps): void {
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const waitMs = readWait(request.headers['prefer'])
     const body = await readRunBody(request, deps)
-    const { accountId, keyId, pool } = context
-    const left = new AbortController()
-    request.raw.once('close', () => left.abort())
+    const { accountId, keyId, endpoints, pool } = context
     const run = await deps.runs.run({
-      ...{ accountId, keyId, pool, idempotencyKey, signal: left.signal },
+      ...{ accountId, keyId, endpoints, pool, idempotencyKey, signal: untilGone(request, reply) },
       ...{ reference: toReference(nameOf(request), body['version']), inputs: readInputs(body['inputs']) },
       ...readSubmitBody({ ...body, inputs: null }, deps.check),
     })
@@ -72,6 +72,22 @@ function runEndpoint(app: FastifyInstance, deps: EndpointRunDeps): void {
     if (!waited.hasEnded) void reply.header('retry-after', '1')
     const told = { job: waited.job, inputs: run.inputs, outputs: run.version.outputs }
     return sendRun(reply, waited.hasEnded ? 200 : 202, told, { deps, context })
+  })
+}
+
+function validateEndpointRun(app: FastifyInstance, deps: EndpointRunDeps): void {
+  const toView = createDryRunView(deps.forecast)
+  app.post(`${RUNS_ROUTE}/validate`, needs('endpoints:run'), async (request, reply) => {
+    const { accountId, keyId, endpoints, pool } = deps.contextOf(request)
+    const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
+    const body = await readRunBody(request, deps)
+    const fields = readSubmitBody({ ...body, inputs: null }, deps.check)
+    const tried = await deps.runs.tryRun({
+      ...{ accountId, keyId, endpoints, pool, idempotencyKey },
+      ...{ reference: toReference(nameOf(request), body['version']), inputs: readInputs(body['inputs']) },
+      ...fields,
+    })
+    return sendJson(reply, 200, await toView(tried, { accountId, priority: fields.priority }))
   })
 }
 
@@ -127,7 +143,7 @@ function getEndpointRun(app: FastifyInstance, deps: EndpointRunDeps): void {
     const { name, id } = request.params as { readonly name: string; readonly id: string }
     const job = await deps.jobs.find(context, id)
     const called = readRunLabels(job.metadata)
-    if (called === null || called.name !== name) throw noSuchJob()
+    if (called === null || called.name !== name || !isWithin(context, name)) throw noSuchJob()
     const [origin, outputs] = await Promise.all([
       deps.originOf(context.accountId, id),
       outputsOf(deps, context.accountId, called),
@@ -144,7 +160,7 @@ async function outputsOf(
   { name, version }: { readonly name: string; readonly version: number },
 ): Promise<readonly EndpointOutput[]> {
   try {
-    return (await endpoints.resolve(accountId, `${name}@${version}`)).version.outputs
+    return (await endpoints.resolve({ accountId, endpoints: null }, `${name}@${version}`)).version.outputs
   } catch (error) {
     if (error instanceof ServiceError && error.refusal === 'not_found') return []
     throw error
@@ -158,7 +174,7 @@ function listEndpointRuns(app: FastifyInstance, deps: EndpointRunDeps): void {
   app.get(RUNS_ROUTE, needs('endpoints:run'), async (request, reply) => {
     const context = deps.contextOf(request)
     const { accountId, pool } = context
-    const { name } = await deps.endpoints.find({ accountId, name: nameOf(request) })
+    const { name } = await deps.endpoints.find(context, nameOf(request))
     const parameters = readParameters(request.raw.url ?? '', ['limit', 'cursor'])
     const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
     const filters = JSON.stringify([accountId, pool, name])
@@ -175,7 +191,7 @@ function listEndpointRuns(app: FastifyInstance, deps: EndpointRunDeps): void {
 function runEndpointBatch(app: FastifyInstance, deps: EndpointRunDeps): void {
   app.post(`${RUNS_ROUTE}/batch`, needs('endpoints:run'), async (request, reply) => {
     const context = deps.contextOf(request)
-    const { accountId, keyId, pool } = context
+    const { accountId, keyId, endpoints, pool } = context
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const bytes = await readBodyBytes(request.raw, { maxBytes: deps.maxBodyBytes })
     const digest = hash('sha256', Buffer.concat([Buffer.from(`${request.url}\n`), bytes]), 'base64url')
@@ -183,7 +199,16 @@ function runEndpointBatch(app: FastifyInstance, deps: EndpointRunDeps): void {
     const table = typeof items === 'string' ? readTable(items) : items
     try {
       const batch = await deps.runs.runMany({
-        ...{ accountId, keyId, pool, idempotencyKey, digest, reference: nameOf(request) },
+        ...{
+          accountId,
+          keyId,
+          endpoints,
+          pool,
+          idempotencyKey,
+          digest,
+          reference: nameOf(request),
+          signal: untilGone(request, reply),
+        },
         ...{ items: mustBeItems(table), areTexts: typeof items === 'string', isWhole: readIsWhole(mode, deps.check) },
         ...readSubmitBody(common, deps.check),
       })
@@ -203,11 +228,23 @@ function mustBeItems(items: JsonValue | undefined): JsonObject[] {
 
 /** Of a table as CSV: a row for each run, with the names of the inputs in the first line. An empty field is left out. */
 function readTable(text: string): JsonObject[] {
-  const [names = [], ...rows] = readCsv(text, MAX_BATCH + 1)
+  const [head = [], ...rows] = readCsv(text, MAX_BATCH + 1)
   if (rows.length === 0) throw invalidField('items', 'has no row below the names in its table')
-  return rows.map((row) =>
-    Object.fromEntries(names.flatMap((name, index) => (row[index] ? [[name.trim(), row[index] as string]] : []))),
-  )
+  const names = head.map((name) => name.trim())
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined)
+    throw invalidField('items', `names ${JSON.stringify(twice.slice(0, 64))} twice in the first line of its table`)
+  return rows.map((row, index) => {
+    // A value in the wrong column would run as another input, and nobody would see it.
+    if (row.length !== names.length)
+      throw invalidField(
+        'items',
+        `has ${row.length} fields in row ${index + 1} below the names of its table, which are ${names.length}; quote fields that hold commas`,
+      )
+    return Object.fromEntries(names.flatMap((name, at) => (row[at] ? [[name, row[at] as string]] : [])))
+  })
 }
 
-export const ENDPOINT_RUN_OPERATIONS = [runEndpoint, runEndpointBatch, listEndpointRuns, getEndpointRun]
+export const ENDPOINT_RUN_OPERATIONS = [
+  ...[runEndpoint, validateEndpointRun, runEndpointBatch, listEndpointRuns, getEndpointRun],
+]

@@ -1,18 +1,20 @@
 /** Endpoints of an account: proposed, published, moved between versions, described, removed. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
-import type { Endpoint, EndpointSettings, EndpointVersion } from '../../../domain/endpoints/endpoint.ts'
+import type { Endpoint, EndpointVersion } from '../../../domain/endpoints/endpoint.ts'
 import type { EndpointKey } from '../../../domain/endpoints/endpoint-store.ts'
-import type { Endpoints, PublishRequest } from '../../../domain/endpoints/manage-endpoints.ts'
+import { toInputSchema } from '../../../domain/endpoints/input-schema.ts'
+import type { Endpoints, PublishRequest, SettingsChange } from '../../../domain/endpoints/manage-endpoints.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { Missing } from '../../../domain/workflows/needs.ts'
 import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
+import { type DocumentNode, sendPage } from '../../kit/docs-page.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { toInputSchema } from '../../kit/jobs/input-schema.ts'
 import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
 import type { ContextOf, RequestContext } from '../jobs-operation.ts'
 import { toOpenapi } from '../views/endpoint-contract.ts'
+import { readLimits } from '../views/endpoint-limits.ts'
 import {
   ENDPOINTS_PATH,
   toDifferenceView,
@@ -76,7 +78,7 @@ function publishEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
 function publishEndpointVersion(app: FastifyInstance, deps: EndpointDeps): void {
   app.post(`${ENDPOINT_ROUTE}/versions`, needs('endpoints:write'), async (request, reply) => {
     const key = keyOf(request, deps.contextOf(request))
-    await deps.endpoints.find(key)
+    await deps.endpoints.find(deps.contextOf(request), key.name)
     const body = await readBody(request, deps, 'EndpointVersionRequest')
     return publish(request, reply, deps, key.name, body)
   })
@@ -115,11 +117,12 @@ async function readFile(request: FastifyRequest, file: JsonValue): Promise<JsonV
 
 /** What is left out stays. */
 function readTexts(body: JsonObject): Pick<PublishRequest, 'title' | 'description' | 'settings'> {
-  const { deployment, tool, models } = body
-  const settings: Partial<EndpointSettings> = {
+  const { deployment, tool, models, limits } = body
+  const settings: SettingsChange = {
     ...(deployment !== undefined && { deployment: deployment as string | null }),
     ...(tool !== undefined && { isTool: tool as boolean }),
     ...(models !== undefined && { models: models as string[] }),
+    ...(limits !== undefined && { limits: readLimits(limits as JsonObject | null) }),
   }
   return {
     ...(body['title'] !== undefined && { title: body['title'] as string }),
@@ -133,19 +136,38 @@ function listEndpoints(app: FastifyInstance, { contextOf, endpoints }: EndpointD
     const context = contextOf(request)
     const parameters = readParameters(request.raw.url ?? '', ['limit', 'after'])
     const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
-    const found = await endpoints.list(context.accountId, { after: parameters.get('after') ?? null, limit: limit + 1 })
+    const found = await endpoints.list(context, { after: parameters.get('after') ?? null, limit: limit + 1 })
     const page = found.slice(0, limit).map((each) => toEndpointView(each, context))
     return sendJson(reply, 200, { endpoints: page, has_more: found.length > limit })
   })
 }
 
-function describeEndpoints(app: FastifyInstance, { contextOf, endpoints, needsCredentials }: EndpointDeps): void {
-  app.get(`${ENDPOINTS_PATH}/openapi.json`, needs('endpoints:read'), async (request, reply) => {
-    const context = contextOf(request)
-    const found = await endpoints.list(context.accountId, { after: null, limit: MAX_DESCRIBED })
-    const described = await Promise.all(found.map(({ name }) => endpoints.resolve(context.accountId, name)))
-    return sendJson(reply, 200, stringifyLosslessJson(toOpenapi(described, context, needsCredentials)))
+async function describeAll(request: FastifyRequest, deps: EndpointDeps): Promise<JsonObject> {
+  const { contextOf, endpoints, needsCredentials } = deps
+  const context = contextOf(request)
+  const found = await endpoints.list(context, { after: null, limit: MAX_DESCRIBED })
+  const described = await Promise.all(found.map(({ name }) => endpoints.resolve(context, name)))
+  return toOpenapi(described, context, needsCredentials)
+}
+
+function describeEndpoints(app: FastifyInstance, deps: EndpointDeps): void {
+  app.get(`${ENDPOINTS_PATH}/openapi.json`, needs('endpoints:read'), async (request, reply) =>
+    sendJson(reply, 200, stringifyLosslessJson(await describeAll(request, deps))),
+  )
+}
+
+function showEndpoints(app: FastifyInstance, deps: EndpointDeps): void {
+  app.get(`${ENDPOINTS_PATH}/docs`, needs('endpoints:read'), async (request, reply) => {
+    const document = await describeAll(request, deps)
+    const { origin, mountPrefix } = deps.contextOf(request)
+    const documentUrl = `${origin}${mountPrefix}${ENDPOINTS_PATH}/openapi.json`
+    return sendPage(reply, toDocumentNode(document), { documentUrl, others: [] })
   })
+}
+
+/** For readers of the page: numbers of more digits than JavaScript has are shown rounded. */
+function toDocumentNode(document: JsonObject): DocumentNode {
+  return JSON.parse(stringifyLosslessJson(document)) as DocumentNode
 }
 
 async function sendEndpoint(
@@ -154,7 +176,7 @@ async function sendEndpoint(
   context: RequestContext,
   { endpoints, missingOf }: EndpointDeps,
 ): Promise<FastifyReply> {
-  const { version } = await endpoints.resolve(endpoint.accountId, `${endpoint.name}@${endpoint.currentVersion}`)
+  const { version } = await endpoints.resolve({ ...context, endpoints: null }, endpoint.name)
   void reply.header('etag', `"${endpoint.revision}"`)
   return sendJson(reply, 200, toEndpointView(endpoint, context, missingOf(endpoint, version)))
 }
@@ -162,7 +184,7 @@ async function sendEndpoint(
 function getEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
   app.get(ENDPOINT_ROUTE, needs('endpoints:read'), async (request, reply) => {
     const context = deps.contextOf(request)
-    return sendEndpoint(reply, await deps.endpoints.find(keyOf(request, context)), context, deps)
+    return sendEndpoint(reply, await deps.endpoints.find(context, nameOf(request)), context, deps)
   })
 }
 
@@ -201,7 +223,7 @@ function listEndpointVersions(app: FastifyInstance, { contextOf, endpoints }: En
     const parameters = readParameters(request.raw.url ?? '', ['limit', 'before'])
     const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
     const before = parameters.has('before') ? readNumber(parameters, 'before', { fallback: 1, max: 2 ** 31 - 1 }) : null
-    const found = await endpoints.listVersions(keyOf(request, contextOf(request)), { before, limit: limit + 1 })
+    const found = await endpoints.listVersions(contextOf(request), nameOf(request), { before, limit: limit + 1 })
     const versions = found.slice(0, limit).map(toVersionSummaryView)
     return sendJson(reply, 200, { versions, has_more: found.length > limit })
   })
@@ -210,7 +232,7 @@ function listEndpointVersions(app: FastifyInstance, { contextOf, endpoints }: En
 function getEndpointVersion(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
   app.get(`${ENDPOINT_ROUTE}/versions/:version`, needs('endpoints:read'), async (request, reply) => {
     const { name, version: selector } = request.params as { readonly name: string; readonly version: string }
-    const { version } = await endpoints.resolve(contextOf(request).accountId, `${name}@${selector}`)
+    const { version } = await endpoints.resolve(contextOf(request), `${name}@${selector}`)
     return sendJson(reply, 200, stringifyLosslessJson(toVersionView(version)))
   })
 }
@@ -221,7 +243,7 @@ function compareEndpointVersions(app: FastifyInstance, { contextOf, endpoints }:
     const [from, to] = [parameters.get('from'), parameters.get('to')]
     if (from === undefined || to === undefined)
       throw new ServiceError('invalid_request', 'from and to must each name a version')
-    const differences = await endpoints.compare(keyOf(request, contextOf(request)), from, to)
+    const differences = await endpoints.compare(contextOf(request), nameOf(request), { from, to })
     return sendJson(reply, 200, { differences: differences.map(toDifferenceView) })
   })
 }
@@ -250,10 +272,10 @@ function deleteEndpointAlias(app: FastifyInstance, deps: EndpointDeps): void {
 }
 
 /** `version` in the query: a number, `latest` or an alias. */
-function resolveAsked(request: FastifyRequest, { contextOf, endpoints }: EndpointDeps) {
-  const version = readParameters(request.raw.url ?? '', ['version']).get('version')
-  const reference = version === undefined ? nameOf(request) : `${nameOf(request)}@${version}`
-  return endpoints.resolve(contextOf(request).accountId, reference)
+async function resolveAsked(request: FastifyRequest, { contextOf, endpoints }: EndpointDeps) {
+  const selector = readParameters(request.raw.url ?? '', ['version']).get('version')
+  const reference = selector === undefined ? nameOf(request) : `${nameOf(request)}@${selector}`
+  return { ...(await endpoints.resolve(contextOf(request), reference)), selector }
 }
 
 function getEndpointSchema(app: FastifyInstance, deps: EndpointDeps): void {
@@ -270,6 +292,19 @@ function describeEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
   })
 }
 
+function showEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
+  app.get(`${ENDPOINT_ROUTE}/docs`, needs('endpoints:read'), async (request, reply) => {
+    const asked = await resolveAsked(request, deps)
+    const context = deps.contextOf(request)
+    const base = `${context.origin}${context.mountPrefix}${ENDPOINTS_PATH}`
+    const query = asked.selector === undefined ? '' : `?version=${encodeURIComponent(asked.selector)}`
+    return sendPage(reply, toDocumentNode(toOpenapi([asked], context, deps.needsCredentials)), {
+      documentUrl: `${base}/${asked.endpoint.name}/openapi.json${query}`,
+      others: [{ url: `${base}/docs`, title: 'All endpoints' }],
+    })
+  })
+}
+
 function exportEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
   app.get(`${ENDPOINT_ROUTE}/export`, needs('endpoints:read'), async (request, reply) =>
     sendJson(reply, 200, toExportText(await resolveAsked(request, deps))),
@@ -280,4 +315,5 @@ export const ENDPOINT_OPERATIONS = [
   ...[previewEndpoint, publishEndpoint, publishEndpointVersion, listEndpoints, describeEndpoints, getEndpoint],
   ...[updateEndpoint, deleteEndpoint, listEndpointVersions, getEndpointVersion, compareEndpointVersions],
   ...[putEndpointAlias, deleteEndpointAlias, getEndpointSchema, describeEndpoint, exportEndpoint],
+  ...[showEndpoints, showEndpoint],
 ]

@@ -1,12 +1,15 @@
 /** What an endpoint takes and gives, as an OpenAPI 3.1 document of its own. Pure. */
 import type { JsonObject, JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Endpoint, EndpointVersion } from '../../../domain/endpoints/endpoint.ts'
-import { toInputSchema } from '../../kit/jobs/input-schema.ts'
+import { toInputSchema } from '../../../domain/endpoints/input-schema.ts'
+import { toSamples } from './endpoint-samples.ts'
 import { API_PATH, type LinkBase } from './job-view.ts'
 
 interface Described {
   readonly endpoint: Endpoint
   readonly version: EndpointVersion
+  /** What the reader calls the version; left out: it is the current one, also when another has become current. */
+  readonly selector?: string
 }
 
 /** One operation for each endpoint, and what every caller needs beside it: reading and cancelling a run, and the errors. */
@@ -16,6 +19,7 @@ export function toOpenapi(
   needsCredentials: boolean,
 ): JsonObject {
   const [only] = described.length === 1 ? described : []
+  const server = `${origin}${mountPrefix}`
   return {
     openapi: '3.1.0',
     info: {
@@ -23,11 +27,11 @@ export function toOpenapi(
       version: only === undefined ? '1' : String(only.version.number),
       ...(only !== undefined && only.endpoint.description !== '' && { description: only.endpoint.description }),
     },
-    servers: [{ url: `${origin}${mountPrefix}` }],
+    servers: [{ url: server }],
     ...(needsCredentials && { security: [{ bearer: [] }] }),
     paths: {
       ...Object.fromEntries(
-        described.map((each) => [`${API_PATH}/endpoints/${each.endpoint.name}/runs`, toRunPath(each)]),
+        described.map((each) => [pathOf(each), toRunPath(each, { url: server + pathOf(each), needsCredentials })]),
       ),
       ...JOB_PATHS,
     },
@@ -38,7 +42,14 @@ export function toOpenapi(
   }
 }
 
-function toRunPath({ endpoint, version }: Described): JsonObject {
+function pathOf({ endpoint, selector }: Described): string {
+  return `${API_PATH}/endpoints/${endpoint.name}${selector === undefined ? '' : `@${selector}`}/runs`
+}
+
+function toRunPath(
+  { endpoint, version }: Described,
+  call: { readonly url: string; readonly needsCredentials: boolean },
+): JsonObject {
   const { name, title, description } = endpoint
   const inputs = toInputSchema(version.inputs)
   const example = Object.fromEntries(
@@ -88,6 +99,7 @@ function toRunPath({ endpoint, version }: Described): JsonObject {
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
         },
       },
+      'x-codeSamples': toSamples({ ...call, inputs: example }),
     },
   }
 }

@@ -7,13 +7,15 @@ import {
 } from '../../../../lib/json/lossless-json.ts'
 import type { Endpoint, EndpointInput, EndpointOutput, EndpointVersion } from '../../../domain/endpoints/endpoint.ts'
 import type { VersionSummary } from '../../../domain/endpoints/endpoint-store.ts'
+import { toInputSchema } from '../../../domain/endpoints/input-schema.ts'
 import type { Draft, PublishAnswer } from '../../../domain/endpoints/manage-endpoints.ts'
 import type { EndpointRun } from '../../../domain/endpoints/run-endpoint.ts'
+import { toResults } from '../../../domain/endpoints/run-results.ts'
 import type { VersionDifference } from '../../../domain/endpoints/versions.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { ConvertWarning } from '../../../domain/workflows/convert/prompt/write-prompt.ts'
 import type { Missing } from '../../../domain/workflows/needs.ts'
-import { toInputSchema } from '../../kit/jobs/input-schema.ts'
+import { toEndpointPriceView, toLimitsView } from './endpoint-limits.ts'
 import { API_PATH, type LinkBase, toOutputText, type ViewBase } from './job-view.ts'
 
 export const ENDPOINTS_PATH = `${API_PATH}/endpoints`
@@ -25,13 +27,21 @@ export function toEndpointView(endpoint: Endpoint, { origin, mountPrefix }: Link
   const isBlocked = missing !== undefined && missing.classes.length + missing.weights.length > 0
   return {
     ...{ name, title: endpoint.title, description: endpoint.description },
+    owner: endpoint.isOfService === true ? 'service' : 'account',
     state: endpoint.state === 'ready' && isBlocked ? 'blocked' : endpoint.state,
     ...{ current_version: currentVersion, latest_version: lastVersion, aliases: { ...endpoint.aliases } },
     ...{ deployment: settings.deployment, tool: settings.isTool, models: [...settings.models] },
+    ...{ limits: toLimitsView(settings.limits), price: toEndpointPriceView(settings.price) },
     ...(missing !== undefined && { missing: toMissingView(missing) }),
     ...{ created_at: endpoint.createdAt.toISOString(), updated_at: endpoint.updatedAt.toISOString() },
     revision: endpoint.revision,
-    urls: { self, runs: `${self}/runs`, schema: `${self}/schema`, openapi: `${self}/openapi.json` },
+    urls: {
+      self,
+      runs: `${self}/runs`,
+      schema: `${self}/schema`,
+      openapi: `${self}/openapi.json`,
+      docs: `${self}/docs`,
+    },
   }
 }
 
@@ -61,11 +71,12 @@ export function toVersionView(version: EndpointVersion): JsonObject {
 }
 
 function toInputView(input: EndpointInput): JsonObject {
-  const { name, title, description, isRequired, example, places } = input
+  const { name, title, description, isRequired, example, places, parameters } = input
   return {
     ...{ name, title, description, type: input.type, required: isRequired, example },
     ...toOwnMembers(input),
     places: places.map(({ nodeId, input: path }) => ({ node_id: nodeId, input: path })),
+    ...(parameters !== undefined && { parameters: parameters.map((each) => ({ ...each }) as JsonObject) }),
   }
 }
 
@@ -135,8 +146,7 @@ export function toRunBytes(
   }: { readonly job: Job; readonly inputs: JsonValue; readonly outputs: readonly EndpointOutput[] },
   base: ViewBase,
 ): Buffer {
-  const results = outputs.map(({ name, nodeId }) => {
-    const made = job.outputs.filter((output) => output.nodeId === nodeId)
+  const results = toResults(job, outputs).map(({ name, made }) => {
     return `${JSON.stringify(name)}:[${made.map((output) => toOutputText(output, job, base)).join(',')}]`
   })
   const more = `,"inputs":${stringifyLosslessJson(inputs)},"results":{${results.join(',')}}}`
@@ -146,9 +156,11 @@ export function toRunBytes(
 /** One file with all that a publish elsewhere needs. */
 export function toExportText({ endpoint, version }: Pick<EndpointRun, 'endpoint' | 'version'>): string {
   const { title, description, settings, name } = endpoint
+  // A model may take what its workflow has no use for.
+  const inputs = version.inputs.filter(({ places }) => places.length > 0)
   return stringifyLosslessJson({
     atelier_endpoint: 1,
     ...{ name, title, description, tool: settings.isTool, models: [...settings.models] },
-    version: toVersionView(version),
+    version: toVersionView({ ...version, inputs }),
   })
 }

@@ -5,7 +5,7 @@ import type { Job, Output } from '../../../domain/jobs/job.ts'
 import { createRouteGuard, serviceAddressOf } from '../guards/routes.ts'
 import type { SurfaceParts } from '../surface-parts.ts'
 
-export interface DoorContext extends Pick<Caller, 'accountId' | 'keyId'> {
+export interface DoorContext extends Pick<Caller, 'accountId' | 'keyId' | 'endpoints'> {
   /** Of the deployment that the address names; null: it names none. */
   readonly pool: string | null
   /** Scheme, host and mount prefix. */
@@ -16,14 +16,14 @@ export interface Door {
   protect(app: FastifyInstance): void
   contextOf(request: FastifyRequest): DoorContext
   /** An address of the output that needs no credential, for an hour. */
-  linkTo(output: Output, job: Job, baseUrl: string): string
+  linkTo(output: Output, job: Pick<Job, 'accountId' | 'expiresAt'>, baseUrl: string): string
 }
 
 // As long as the other services keep theirs.
 const LINK_MS = 60 * 60 * 1000
 
 export function createDoor({ gate, poolOf, content, clock }: SurfaceParts): Door {
-  const guard = createRouteGuard<Pick<DoorContext, 'accountId' | 'keyId' | 'pool'>>({
+  const guard = createRouteGuard<Pick<DoorContext, 'accountId' | 'keyId' | 'endpoints' | 'pool'>>({
     async account(request) {
       const caller = await gate.authenticate(request.raw, 'bearer')
       return { ...caller, pool: poolOf(serviceAddressOf(request), caller.accountId) }
@@ -32,9 +32,9 @@ export function createDoor({ gate, poolOf, content, clock }: SurfaceParts): Door
   return {
     protect: guard.protect,
     contextOf(request) {
-      const { accountId, keyId, pool } = guard.knownOf(request)
+      const { accountId, keyId, endpoints, pool } = guard.knownOf(request)
       const { origin, mountPrefix } = serviceAddressOf(request)
-      return { accountId, keyId, pool, baseUrl: origin + mountPrefix }
+      return { accountId, keyId, endpoints, pool, baseUrl: origin + mountPrefix }
     },
     linkTo({ assetId }, { accountId, expiresAt: endsAt }, baseUrl) {
       const expiresAt = new Date(Math.min(clock.now().getTime() + LINK_MS, endsAt.getTime()))

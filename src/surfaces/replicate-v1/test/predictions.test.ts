@@ -1,7 +1,7 @@
 /** Replicate's own client, unmodified, against endpoints. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import Replicate, { type FileOutput, type Prediction } from 'replicate'
+import Replicate, { type FileOutput, type Prediction, validateWebhook } from 'replicate'
 import { startTestApp } from '../../../../test/support/app/start-app.ts'
 import { type SharedApp, startShared, type Tenant } from '../../../../test/support/app/start-shared.ts'
 import { call } from '../../../../test/support/clients/call.ts'
@@ -20,6 +20,10 @@ const GRAPHS = {
   failing: { '1': node('FakeSource'), '2': save('x'), '3': node('FakeFail') },
   several: { '1': node('FakeSource'), '2': save('a ', 2) },
 }
+
+const SIGNED = ['webhook-id', 'webhook-timestamp', 'webhook-signature']
+const signatureOf = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(SIGNED.map((name) => [name, headers[name] ?? '']))
 
 describe('predictions', () => {
   let app: SharedApp
@@ -137,16 +141,80 @@ describe('predictions', () => {
     assert.equal((await tenant.call('/replicate/v1/predictions', { method: 'DELETE' })).status, 405)
   })
 
-  test('tell an address of their end, signed with the default secret', async () => {
+  test('tell an address how they go on, as predictions that their own client accepts', async () => {
     await using receiver = await startWebhookReceiver()
     const { key } = await client.webhooks.default.secret.get()
     receiver.expect('/ok', key)
+    const webhook = `${receiver.url}/ok`
+    const made = await client.predictions.create({ model: 'acme/several', input: { prompt: 'b ' }, webhook })
+    await waitUntil(() => receiver.received.length >= 4)
+    const told = receiver.received.map(({ body }) => JSON.parse(body) as Prediction)
+    for (const [index, prediction] of told.entries()) {
+      checkAgainstSchema('Prediction', prediction)
+      const { headers, body, fault } = receiver.received[index] as (typeof receiver.received)[number]
+      assert.equal(fault, null)
+      const asSent = (text: string) =>
+        new Request(webhook, { method: 'POST', headers: signatureOf(headers), body: text })
+      assert.ok(await validateWebhook(asSent(body), key))
+      assert.equal(await validateWebhook(asSent(`${body} `), key), false)
+      assert.deepEqual([prediction.id, prediction.model, prediction.input], [made.id, 'acme/several', { prompt: 'b ' }])
+    }
+    assert.deepEqual(
+      told.map(({ status, output }) => [status, [output ?? []].flat().length]),
+      [
+        ['processing', 0],
+        ['processing', 1],
+        ['processing', 2],
+        ['succeeded', 2],
+      ],
+    )
+    const ended = await client.predictions.get(made.id)
+    const { output: addresses, ...end } = told[3] as Prediction
+    const { output: _, ...same } = ended
+    assert.deepEqual(end, same)
+    assert.deepEqual(await Promise.all((addresses as string[]).map(textAt)), ['b 0', 'b 1'])
+  })
+
+  test('tell no more than is asked for, and nothing where nothing can be told', async () => {
+    await using receiver = await startWebhookReceiver()
+    const webhook = (path: string) => `${receiver.url}${path}`
+    const asked = { model: 'acme/failing', input: {} }
+    await client.predictions.create({ ...asked, webhook: webhook('/ok/logs'), webhook_events_filter: ['logs'] })
+    await client.predictions.create({ ...asked, webhook: webhook('/ok/end'), webhook_events_filter: ['completed'] })
+    // A plain job of the account with the same address is told of in the words of the service.
+    const body = { workflow: { '1': save('plain') }, webhook: { url: webhook('/ok/end'), events: ['job.succeeded'] } }
+    const plain = await tenant.call('/api/v2/jobs', { method: 'POST', body: JSON.stringify(body) })
+    assert.equal(plain.status, 201, plain.text)
+    await waitUntil(() => receiver.received.length >= 2)
+    assert.deepEqual(
+      receiver.received.map(({ path }) => path),
+      ['/ok/end', '/ok/end'],
+    )
+    const [failed] = receiver.received.flatMap(({ body: text, type }) => (type === undefined ? [JSON.parse(text)] : []))
+    assert.deepEqual([failed.status, failed.output, typeof failed.error], ['failed', null, 'string'])
+    assert.deepEqual(
+      receiver.received.flatMap(({ type }) => type ?? []),
+      ['job.succeeded'],
+    )
+  })
+
+  test('are told again, as they were, when a message was not taken', async () => {
+    await using receiver = await startWebhookReceiver()
+    const { key } = await client.webhooks.default.secret.get()
+    receiver.expect('/failing', key)
     const made = await client.predictions.create({
-      ...{ model: 'acme/plain', input: {}, webhook: `${receiver.url}/ok`, webhook_events_filter: ['completed'] },
+      ...{ model: 'acme/plain', input: { prompt: 'kept ' }, webhook: `${receiver.url}/failing` },
+      webhook_events_filter: ['completed'],
     })
-    await waitUntil(() => receiver.received.length > 0)
-    const [message] = receiver.received
-    assert.deepEqual([message?.type, message?.data['job_id'], message?.fault], ['job.succeeded', made.id, null])
+    // The first try is answered with a failure; the next one says the same.
+    await waitUntil(() => receiver.received.length >= 2)
+    const [first, second] = receiver.received.map(({ id, body }) => ({
+      id,
+      prediction: JSON.parse(body) as Prediction,
+    }))
+    assert.equal(first?.id, second?.id)
+    assert.equal(second?.prediction.id, made.id)
+    assert.equal(await textAt(second?.prediction.output), 'kept 0')
   })
 })
 

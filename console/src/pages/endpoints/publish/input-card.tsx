@@ -3,8 +3,9 @@ import { useId } from 'preact/hooks'
 import type { InputType } from '../../../api/endpoints.ts'
 import { Icon } from '../../../components/icon.tsx'
 import { FieldShell } from '../../../form/field-control.tsx'
+import { shown } from '../../../form/input-field.tsx'
 import { toMarkedText } from '../../../text/marks.ts'
-import { change, type InputRow, type OutputRow, shown } from './publish-state.ts'
+import { change, type InputRow, type OutputRow } from './publish-state.ts'
 
 interface TextFieldProps {
   readonly label: string

@@ -10,6 +10,7 @@ import {
   previewEndpoint,
   type Version,
 } from '../../../api/endpoints.ts'
+import { shown } from '../../../form/input-field.tsx'
 
 /** Everything that was typed is text; empty: as proposed. */
 export interface InputRow {
@@ -53,11 +54,6 @@ export const opened = signal<Opened | null>(null)
 
 export function change(part: Partial<Opened>): void {
   if (opened.value !== null) opened.value = { ...opened.value, ...part }
-}
-
-export function shown(value: JsonValue | undefined): string {
-  if (value === undefined || value === null) return ''
-  return typeof value === 'string' ? value : stringifyLosslessJson(value)
 }
 
 export function toRow(source: EndpointInput, isTaken: boolean, before: EndpointInput = source): InputRow {

@@ -1,0 +1,197 @@
+/**
+ * Which endpoints and versions somebody finds. A key may be restricted to some: for it all others look as if they did not exist, and a
+ * call that names no version gets the current one, or the first that the key was given.
+ */
+import { BoundedMap } from '../../../lib/bounded-map.ts'
+import type { Caller } from '../accounts/caller.ts'
+import { ServiceError } from '../errors.ts'
+import type { Endpoint, EndpointVersion } from './endpoint.ts'
+import type { EndpointKey, EndpointStore, VersionSummary } from './endpoint-store.ts'
+import { isName, type Offered, type ReadEndpoints } from './offered.ts'
+import { compareVersions, type VersionDifference } from './versions.ts'
+
+/** Who asks, and which endpoints they reach. */
+export type EndpointCaller = Pick<Caller, 'accountId' | 'endpoints'>
+
+export interface Resolved extends Offered {
+  /** What the caller called the version; null: nothing. */
+  readonly alias: string | null
+}
+
+/** Each throws not_found for what is not there, or out of reach. */
+export interface Reach {
+  find(caller: EndpointCaller, name: string): Promise<Endpoint>
+  list(
+    caller: EndpointCaller,
+    page: { readonly after: string | null; readonly limit: number },
+  ): Promise<readonly Endpoint[]>
+  /** `reference`: a name, or a name and a version: `portrait`, `portrait@7`, `portrait@stable`, `portrait@latest`. */
+  resolve(caller: EndpointCaller, reference: string): Promise<Resolved>
+  /** Of a further name under which image clients ask for an endpoint; null: nobody's. */
+  findByModel(caller: EndpointCaller, model: string): Promise<Endpoint | null>
+  /** Equal content may be published under several names. */
+  findByHash(caller: EndpointCaller, hash: string): ReturnType<EndpointStore['findByHash']>
+  listVersions(
+    caller: EndpointCaller,
+    name: string,
+    page: { readonly before: number | null; readonly limit: number },
+  ): Promise<readonly VersionSummary[]>
+  compare(
+    caller: EndpointCaller,
+    name: string,
+    versions: { readonly from: string; readonly to: string },
+  ): Promise<readonly VersionDifference[]>
+}
+
+const NUMBER = /^[1-9]\d{0,8}$/
+
+/** `findOwn`: whoever asks may reach everything. */
+export function createReach(
+  store: Omit<ReadEndpoints, 'findVersion'>,
+  versions: FindVersion,
+): Reach & { readonly findOwn: (key: EndpointKey) => Promise<Endpoint> } {
+  async function findWithin(caller: EndpointCaller, name: string): Promise<Endpoint> {
+    if (!isWithin(caller, name)) throw noEndpoint()
+    return findOwn({ accountId: caller.accountId, name })
+  }
+
+  async function findOwn(key: EndpointKey): Promise<Endpoint> {
+    const endpoint = isName(key.name) ? await store.find(key) : null
+    if (endpoint === null) throw noEndpoint()
+    return endpoint
+  }
+
+  async function resolve(caller: EndpointCaller, reference: string): Promise<Resolved> {
+    const { name, selector: asked } = readReference(reference)
+    const endpoint = await findWithin(caller, name)
+    const { selector, number } = selectWithin(caller, endpoint, asked)
+    const version = await versions(endpoint, number)
+    if (version === null) throw noVersion(name, selector ?? String(number))
+    return { endpoint, version, alias: selector !== null && !NUMBER.test(selector) ? selector : null }
+  }
+
+  async function findMany(accountId: string, names: readonly string[]): Promise<Endpoint[]> {
+    const found = await Promise.all(names.map((name) => store.find({ accountId, name })))
+    return found.filter((endpoint) => endpoint !== null)
+  }
+
+  return {
+    findOwn,
+    find: findWithin,
+    resolve,
+    async list(caller, { after, limit }) {
+      if (caller.endpoints === null) return store.list(caller.accountId, { after, limit })
+      const names = namesWithin(caller.endpoints).filter((name) => name > (after ?? ''))
+      return (await findMany(caller.accountId, names)).slice(0, limit)
+    },
+    async findByModel(caller, model) {
+      const { accountId, endpoints } = caller
+      if (endpoints === null) return store.findByModel(accountId, model)
+      const found = await findMany(accountId, namesWithin(endpoints))
+      return found.find(({ settings }) => settings.models.includes(model)) ?? null
+    },
+    async findByHash(caller, hash) {
+      const found = await store.findByHash(caller.accountId, hash)
+      const reachable = await Promise.all(
+        found.map(async ({ name, number }) => canReach(caller, await store.find({ ...caller, name }), number)),
+      )
+      return found.filter((_, index) => reachable[index])
+    },
+    async listVersions(caller, name, page) {
+      const endpoint = await findWithin(caller, name)
+      const numbers = numbersWithin(caller, endpoint)
+      if (numbers === null) return store.listVersions(endpoint, page)
+      const below = numbers.filter((number) => page.before === null || number < page.before).slice(0, page.limit)
+      const found = await Promise.all(below.map((number) => versions(endpoint, number)))
+      return found.filter((version) => version !== null)
+    },
+    async compare(caller, name, { from, to }) {
+      const [older, newer] = await Promise.all([from, to].map((each) => resolve(caller, `${name}@${each}`)))
+      return compareVersions(older.version, newer.version)
+    },
+  }
+}
+
+/** Without what the service offers. */
+export function createOwnReach(store: EndpointStore): Reach {
+  return createReach(store, createVersionReader(store))
+}
+
+/** null: all versions; none: the endpoint is out of reach. */
+function selectorsWithin({ endpoints }: EndpointCaller, name: string): readonly string[] | null {
+  if (endpoints === null || endpoints.includes(name)) return null
+  return endpoints.flatMap((each) => {
+    const { name: of, selector } = readReference(each)
+    return of === name && selector !== null ? [selector] : []
+  })
+}
+
+export function isWithin(caller: EndpointCaller, name: string): boolean {
+  return selectorsWithin(caller, name)?.length !== 0
+}
+
+function namesWithin(endpoints: readonly string[]): string[] {
+  return [...new Set(endpoints.map((each) => readReference(each).name))].sort()
+}
+
+/** The newest first; null: all versions. */
+function numbersWithin(caller: EndpointCaller, endpoint: Endpoint): readonly number[] | null {
+  const selectors = selectorsWithin(caller, endpoint.name)
+  if (selectors === null) return null
+  const numbers = selectors.map((selector) => findVersionNumber(endpoint, selector)).filter((number) => number !== null)
+  return [...new Set(numbers)].sort((one, other) => other - one)
+}
+
+function canReach(caller: EndpointCaller, endpoint: Endpoint | null, number: number): boolean {
+  return endpoint !== null && numbersWithin(caller, endpoint)?.includes(number) !== false
+}
+
+/** A call that names no version gets the current one, or the first that the key was given. */
+function selectWithin(caller: EndpointCaller, endpoint: Endpoint, asked: string | null) {
+  const selector = asked ?? selectorsWithin(caller, endpoint.name)?.[0] ?? null
+  const number = findVersionNumber(endpoint, selector)
+  if (number === null || !canReach(caller, endpoint, number)) throw noVersion(endpoint.name, selector ?? '')
+  return { selector, number }
+}
+
+function readReference(reference: string): { readonly name: string; readonly selector: string | null } {
+  const at = reference.indexOf('@')
+  return at === -1
+    ? { name: reference, selector: null }
+    : { name: reference.slice(0, at), selector: reference.slice(at + 1) }
+}
+
+/** null: nothing has this name. */
+function findVersionNumber({ currentVersion, lastVersion, aliases }: Endpoint, selector: string | null): number | null {
+  if (selector === null) return currentVersion
+  if (NUMBER.test(selector)) return Number(selector)
+  if (selector === 'latest') return lastVersion
+  return Object.hasOwn(aliases, selector) ? aliases[selector] : null
+}
+
+/** Versions never change, so those that are called are kept. */
+export type FindVersion = (key: EndpointKey, number: number) => Promise<EndpointVersion | null>
+
+export function createVersionReader(store: Pick<EndpointStore, 'findVersion'>): FindVersion {
+  const kept = new BoundedMap<string, EndpointVersion>(MAX_KEPT_VERSIONS)
+  return async ({ accountId, name }, number) => {
+    const id = JSON.stringify([accountId, name, number])
+    const known = kept.get(id)
+    if (known !== undefined) return known
+    const version = await store.findVersion({ accountId, name }, number)
+    // What the service offers is in memory already.
+    if (version !== null && version.graph.length <= MAX_KEPT_LENGTH && version.rule === undefined) kept.set(id, version)
+    return version
+  }
+}
+
+const MAX_KEPT_VERSIONS = 256
+const MAX_KEPT_LENGTH = 131_072
+
+export function noEndpoint(): ServiceError {
+  return new ServiceError('not_found', 'there is no endpoint with this name')
+}
+
+export function noVersion(name: string, selector: string): ServiceError {
+  return new ServiceError('not_found', `the endpoint ${name} has no version ${JSON.stringify(selector.slice(0, 64))}`)
+}
