@@ -3,7 +3,7 @@
  * writes bench/results/latest.json. Exits 1 when a bar is missed. With `--compare <commit>` it measures this checkout against
  * another one instead (compare.ts).
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareWith } from './compare.ts'
@@ -32,6 +32,7 @@ import { processes } from './scenarios/processes.ts'
 import { rest } from './scenarios/rest.ts'
 import { heldCalls } from './scenarios/router/held-calls.ts'
 import { router } from './scenarios/router/router.ts'
+import { schedule } from './scenarios/schedule/schedule.ts'
 import { sockets } from './scenarios/sockets.ts'
 import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
@@ -66,14 +67,18 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   model,
   s3,
   processes,
+  schedule: () => schedule(trace),
   console: consoleScenario,
   peers,
 }
 
-const { values, positionals: wanted } = parseArgs({
+const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { compare: { type: 'string' }, rounds: { type: 'string', default: '5' } },
 })
+// A file behind `schedule` is the load that is replayed.
+const trace = positionals.find((name) => !(name in SCENARIOS) && existsSync(name)) ?? null
+const wanted = positionals.filter((name) => name !== trace)
 const unknown = wanted.filter((name) => !(name in SCENARIOS))
 if (unknown.length > 0) {
   console.error(`No scenario ${unknown.join(', ')}; there are ${Object.keys(SCENARIOS).join(', ')}.`)

@@ -1,5 +1,5 @@
 /**
- * Builds the console's page into `console/dist`: scripts and styles with a digest in their names, compressed beside them, and a
+ * Builds the console's page, and the page of shared endpoints, into `console/dist`: scripts and styles with a digest in their names, compressed beside them, and a
  * manifest that is written last, so that a service which runs meanwhile sees either the build before or this one.
  * `--watch` builds again whenever a source changes.
  */
@@ -43,9 +43,10 @@ interface Bundle {
   readonly files: readonly BuiltFile[]
 }
 
-async function bundle(): Promise<Bundle> {
+/** Each page by itself: what strangers load has nothing of the console in it. */
+async function bundle(entryFile: string, name: string): Promise<Bundle> {
   const bundled = await rolldown({
-    input: path.join(home, 'src/main.tsx'),
+    input: path.join(home, 'src', entryFile),
     platform: 'browser',
     tsconfig: path.join(home, 'tsconfig.json'),
     treeshake: true,
@@ -53,7 +54,7 @@ async function bundle(): Promise<Bundle> {
   const { output } = await bundled.generate({
     format: 'esm',
     minify: true,
-    entryFileNames: 'console-[hash].js',
+    entryFileNames: `${name}-[hash].js`,
     chunkFileNames: '[name]-[hash].js',
     // What two pages share comes in one file: fewer requests than a file for each shared part.
     codeSplitting: { groups: [{ name: 'shared', minShareCount: 2 }] },
@@ -69,17 +70,21 @@ async function bundle(): Promise<Bundle> {
   }
 }
 
-/** Plain style sheets, one after the other in the order of their names. */
-function joinStyles(): BuiltFile {
-  const texts = globSync('*.css', { cwd: path.join(home, 'styles') })
-    .sort()
-    .map((name) => readFileSync(path.join(home, 'styles', name), 'utf8'))
+// What the page of a shared endpoint looks like: the parts of the console's looks that it uses, and its own.
+const SHARE_STYLES = [
+  ...['01-tokens.css', '02-base.css', '04-components.css', '06-media.css', '11-run.css', '14-endpoints.css'],
+  'share/share.css',
+]
+
+/** Plain style sheets, one after the other. */
+function joinStyles(name: string, files: readonly string[]): BuiltFile {
+  const texts = files.map((file) => readFileSync(path.join(home, 'styles', file), 'utf8'))
   const text = texts
     .join('\n')
     .replaceAll(/\/\*[\s\S]*?\*\//g, '')
     .replaceAll(/\s*\n\s*/g, '\n')
     .trim()
-  return withDigest('console', '.css', Buffer.from(text))
+  return withDigest(name, '.css', Buffer.from(text))
 }
 
 function withDigest(name: string, ending: string, bytes: Buffer): BuiltFile {
@@ -128,10 +133,12 @@ async function build(): Promise<void> {
   const startedAt = performance.now()
   // Before the sources are read: whatever changes meanwhile makes the next start build again.
   const sources = digestConsole(project)
-  const { entry, needed, files: scripts } = await bundle()
-  const style = joinStyles()
+  const { entry, needed, files: scripts } = await bundle('main.tsx', 'console')
+  const share = await bundle('share/main.tsx', 'share')
+  const style = joinStyles('console', globSync('*.css', { cwd: path.join(home, 'styles') }).sort())
+  const shareStyle = joinStyles('share', SHARE_STYLES)
   const icon = withDigest('icon', '.svg', readFileSync(path.join(home, 'icon.svg')))
-  const files = [...scripts, style, icon]
+  const files = [...scripts, ...share.files, style, shareStyle, icon]
   const id = createHash('sha256')
     .update(
       files
@@ -148,6 +155,7 @@ async function build(): Promise<void> {
     needed,
     style: style.name,
     icon: icon.name,
+    share: { script: share.entry, style: shareStyle.name },
     files: Object.fromEntries(
       files.map(({ name }) => [
         name,

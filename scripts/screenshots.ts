@@ -102,6 +102,19 @@ async function takeEndpoints(opened: ConsolePage): Promise<void> {
   await shoot(page, 'endpoint-phone')
 }
 
+/** The same endpoint on the page of a link, as a visitor sees it. */
+async function takeSharePage({ page }: ConsolePage): Promise<void> {
+  const wish = { runs: 10, expires_at: new Date(Date.now() + 3_600_000).toISOString() }
+  const made = await page.request.post(`${app.url}/api/v2/endpoints/landscape/shares`, { data: wish })
+  const { url } = (await made.json()) as { readonly url: string }
+  await page.setViewportSize(SIZE)
+  await page.goto(url)
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await page.getByRole('region', { name: 'Result' }).getByText('Done').waitFor({ timeout: 120_000 })
+  await waitUntil(() => page.evaluate<boolean>(IS_LOADED))
+  await shoot(page, 'share')
+}
+
 async function takeAll(
   opened: ConsolePage,
   { made, failed }: { readonly made: string; readonly failed: string },
@@ -146,6 +159,7 @@ async function takeAll(
   await page.evaluate(`document.documentElement.dataset.theme = 'light'`)
   // Last: its run waits for those that the pictures before show.
   await takeEndpoints(opened)
+  await takeSharePage(opened)
 }
 
 mkdirSync(PICTURES, { recursive: true })

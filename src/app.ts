@@ -110,6 +110,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   service.webhooks.start()
   router.models.watchFolders()
   running.start()
+  service.released.start()
   await serviceFile?.announce(http.url, config.http.mountPrefix)
   opening.use(awaitEndOfStart())
   const closing = opening.move()

@@ -112,6 +112,7 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['mcp'], load: async () => (await import('./mcp.ts')).addMcp },
   { names: ['trace'], load: async () => (await import('./trace.ts')).addTrace },
   { names: ['weights'], load: async () => (await import('./weights/weights.ts')).addWeights },
+  { names: ['provider-keys'], load: async () => (await import('./server/provider-keys.ts')).addProviderKeys },
   { names: ['import'], load: async () => (await import('./import/import.ts')).addImport },
   { names: ['accounts'], load: async () => (await import('./admin/accounts.ts')).addAccounts },
   { names: ['keys'], load: async () => (await import('./admin/keys.ts')).addKeys },
@@ -125,8 +126,16 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['migrate'], load: async () => (await import('./upkeep.ts')).addMigrate },
   { names: ['move'], load: async () => (await import('./move.ts')).addMove },
   { names: ['verify'], load: async () => (await import('./upkeep.ts')).addVerify },
+  { names: ['completion'], load: loadCompletion },
   { names: ['models'], load: async () => (await import('./models.ts')).addModels },
 ]
+
+/** It reads the other commands to say what can be typed. */
+async function loadCompletion(): Promise<AddCommand> {
+  const { addCompletion } = await import('./completion/completion.ts')
+  return (program, terminal, finish) =>
+    addCompletion(program, terminal, finish, (words) => createProgram({ ...terminal, args: words }, () => {}))
+}
 
 /** The command that is asked for, or all of them if it is none of ours: then they are listed, or the nearest one is suggested. */
 async function loadCommands(asked: string | undefined): Promise<readonly AddCommand[]> {

@@ -48,11 +48,11 @@ export function printLine(stream: NodeJS.WritableStream, text: string): void {
   stream.write(`${text}\n`)
 }
 
-// C0 and C1 control characters, which can control a terminal, except line end and tab.
+// C0 and C1 control characters, which can control a terminal, except line end and tab; and those that show a line in another order.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point.
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
 
-/** Text from a server, a file or a workflow, made safe to print: it cannot move the cursor or change colours. */
+/** Text from a server, a file or a workflow, made safe to print: it cannot move the cursor, change colours or turn lines around. */
 export function toPrintable(text: string): string {
   return text.replaceAll(CONTROLS, '\ufffd')
 }

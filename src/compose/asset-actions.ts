@@ -7,7 +7,7 @@ import { openPictures as openSharpPictures } from '../adapters/pictures/sharp.ts
 import type { AssetsConfig } from '../config/blocks/assets-config.ts'
 import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/asset-content.ts'
-import { createStoreBlob } from '../domain/assets/blob-store.ts'
+import { createStoreBlob, HELD_MS, toLaterClock } from '../domain/assets/blob-store.ts'
 import { createCollect, createSweepOrphans } from '../domain/assets/collect-assets.ts'
 import { createAssetFromHash, createHasBlob } from '../domain/assets/create/asset-from-hash.ts'
 import { createAssetFromPath } from '../domain/assets/create/asset-from-path.ts'
@@ -83,6 +83,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     openContent: createOpenContent(shared),
     removeAsset: createRemoveAsset(shared),
     storeBlob: createStoreBlob(shared),
+    storeHeld: createStoreBlob({ ...shared, clock: toLaterClock(shared.clock, HELD_MS) }),
     namedFiles: createNamedFiles({ ...shared, uploads }),
     collect: createCollect({ ...shared, log, graceMs: config.blobGraceMs }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),

@@ -12,6 +12,7 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { JoinConfig } from '../config/join-config.ts'
 import type { Secret } from '../config/secrets.ts'
+import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import { createEngineDirectory, type EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import { EnginePublisher } from '../domain/engine/directory/engine-publisher.ts'
 import { createFleet, type Fleet } from '../domain/engine/fleet/fleet.ts'
@@ -102,7 +103,7 @@ export async function startJoinedWorker(
   )
   opening.defer(() => stopAll(0))
   opening.use(followWishes(engines, { fleet, workers, timeoutMs: config.jobs.drainTimeoutMs, log }))
-  const unsubscribe = fleet.onChange(() => jobs.offersChanged(fleet.offers()))
+  const unsubscribe = fleet.onChange(() => jobs.offersChanged(fleet.offers(DEFAULT_POOL)))
   opening.defer(unsubscribe)
 
   let isStopping = false
@@ -211,6 +212,9 @@ function createLearnLane(directory: Pick<EngineDirectory, 'learnLane'>) {
   }
 }
 
+/** Runs outlast a restart of the service, also one that migrates: whoever has them by then tells by the fence. */
+const SERVICE_AWAY_MS = 600_000
+
 interface WorkerParts {
   readonly service: JoinedService
   readonly fleet: Fleet
@@ -222,7 +226,8 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
     ...{ bus, clock, blobs: files.blobs, storeBlob: files.storeOutput, newId: newUuidV4 },
     fleet: {
       claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
-      offers: () => fleet.offers(),
+      offers: (pool) => fleet.offers(pool),
+      adoptable: () => [],
       // A claim waits at the service with what was offered: a slot is offered when nothing can go wrong with its last run any more.
       take: (engineId, job) => ({ ...fleet.take(engineId, job), vacate() {} }),
       nextRoomMs: () => fleet.nextRoomMs(),
@@ -231,6 +236,7 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
     },
     workers: config.jobs.workers,
     leaseMs: hello.lease_ms,
+    outageGraceMs: SERVICE_AWAY_MS,
     previewOutputs: config.jobs.previewOutputs,
     cancelGraceMs: config.jobs.cancelGraceMs,
     extraData: {

@@ -266,6 +266,7 @@ export function createStandingOf(config: Config, store: Store, shared: SharedAcc
       id: accountId,
       name: record?.name ?? (accountId === LOCAL_ACCOUNT_ID ? 'local' : accountId),
       tier: record?.tier ?? null,
+      mayRun: limits?.subscriptionActive ?? true,
       running: use?.running ?? 0,
       queued: use?.queued ?? 0,
       maxRunning: limits?.concurrentJobs ?? null,

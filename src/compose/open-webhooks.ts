@@ -18,6 +18,9 @@ import type { Store, StoreGlance } from '../domain/store.ts'
 import { createDeliverer, type DeliveryObserver } from '../domain/webhooks/deliver-webhooks.ts'
 import { createToHook, createWebhookSecrets, type ToHook, type WebhookSecrets } from '../domain/webhooks/job-hooks.ts'
 import { createWebhooks, type Webhooks } from '../domain/webhooks/manage-webhooks.ts'
+import type { TellAs } from '../domain/webhooks/webhook.ts'
+
+import { PARTS_OF } from './roles.ts'
 
 interface WebhookParts {
   readonly store: Pick<Store, 'webhooks'>
@@ -40,6 +43,8 @@ export interface OpenedWebhooks extends AsyncDisposable {
   /** Sends a message about a pool to the configured pool hook; null: none is configured. */
   readonly tellPool: CallHook | null
   readonly chores: readonly Chore[]
+  /** Messages in this form are told so. */
+  tellAs(form: string, tell: TellAs): void
   /** Begins to deliver. */
   start(): void
 }
@@ -57,8 +62,11 @@ export async function openWebhooks(config: Config, parts: WebhookParts): Promise
   const sender = opening.use(openHttpSender({ network, timeoutMs, version }))
   const roots = signingKeys.map(({ secret }) => deriveKey(secret, 'webhook-roots'))
   const secrets = createWebhookSecrets(openWebhookSealer(parts), roots)
+  const forms = new Map<string, TellAs>()
   const deliverer = opening.use(
     createDeliverer({
+      // What other forms say, surfaces know.
+      forms: PARTS_OF[config.role].surfaces ? forms : null,
       ...{ store, sender, secrets, newId: newUuidV4, clock, log, observer, perEndpoint, timeoutMs, firstRetryMs },
       mayHavePending: () => parts.glance()?.hasPendingMessages !== false,
     }),
@@ -88,6 +96,7 @@ export async function openWebhooks(config: Config, parts: WebhookParts): Promise
         run: () => store.sweep(new Date(clock.now().getTime() - KEEP_MS), SWEPT),
       },
     ],
+    tellAs: (form, tell) => void forms.set(form, tell),
     start: () => deliverer.start(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }

@@ -14,6 +14,7 @@ import type { EngineDirectory } from '../domain/engine/directory/engine-director
 import type { RunModel } from '../domain/engine/model-port.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
+import type { OutputCheck } from '../domain/jobs/outputs/check-outputs.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
 import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../domain/store.ts'
@@ -64,25 +65,34 @@ interface GatewayParts {
   readonly keys: WorkerKeys
   readonly signingKeys: readonly SigningKey[]
   readonly jobs: Pick<JobActions, 'runTerms'>
-  readonly assets: Pick<AssetActions, 'quota' | 'hasBlob'>
+  readonly assets: Pick<AssetActions, 'quota' | 'hasBlob' | 'storeHeld'>
   readonly blobs: OpenedBlobs['blobs']
   readonly bus: EventBus<LiveEvent>
   readonly directory: EngineDirectory
   readonly follow: () => Promise<void>
   readonly runModel: RunModel
+  readonly outputCheck: OutputCheck | null
   readonly heartbeat: Heartbeat
   readonly turns: Turns
   readonly clock: Clock
   readonly log: Log
 }
 
-export function openWorkerGateway({ store, jobs, assets, signingKeys, ...parts }: GatewayParts): WorkerGateway {
+export function openWorkerGateway({
+  store,
+  jobs,
+  assets,
+  signingKeys,
+  outputCheck,
+  ...parts
+}: GatewayParts): WorkerGateway {
   return createWorkerGateway({
     ...parts,
     ...jobs.runTerms,
     store: store.jobs,
     assets: store.assets,
     hasBlob: assets.hasBlob,
+    outputCheck: outputCheck && { ...outputCheck, storeHeld: assets.storeHeld },
     storageLeft: assets.quota.leftFor,
     registry: store.engines,
     nodes: store.nodes,

@@ -6,6 +6,8 @@
 import { type AccountsConfig, toAccountsConfig } from './blocks/accounts-config.ts'
 import { type AssetsConfig, toAssetsConfig } from './blocks/assets-config.ts'
 import { type BlobsConfig, toBlobsConfig, toBlobsKeys } from './blocks/blobs-config.ts'
+import { type BuilderConfig, toBuilderConfig, toBuilderHeaders } from './blocks/builder-config.ts'
+import { type BuildsConfig, toBuildsConfig } from './blocks/builds-config.ts'
 import { type BusConfig, toBusConfig } from './blocks/bus-config.ts'
 import { type DeploymentsConfig, toDeploymentsConfig } from './blocks/deployments-config.ts'
 import { type EngineConfig, toEngineConfig } from './blocks/engine-config.ts'
@@ -14,6 +16,7 @@ import { type FrontendConfig, toFrontendConfig } from './blocks/frontend-config.
 import { type HttpConfig, toHttpConfig } from './blocks/http-config.ts'
 import { toInputHeaders, toInputUrlsConfig } from './blocks/input-urls-config.ts'
 import { type JobsConfig, toJobsConfig } from './blocks/jobs-config.ts'
+import { type ModerationConfig, toModerationConfig, toModerationSecrets } from './blocks/moderation-config.ts'
 import type { Role } from './blocks/role-config.ts'
 import { type RouterConfig, toProvidersSecret, toRouterConfig } from './blocks/router-config.ts'
 import { type StoreConfig, toDatabasePassword, toStoreConfig } from './blocks/store-config.ts'
@@ -53,9 +56,13 @@ export interface Config {
   readonly assets: AssetsConfig
   /** From where files are fetched that callers name by an address. */
   readonly inputUrls: InputUrls
+  readonly moderation: ModerationConfig
+  /** null: this process makes no environments. */
+  readonly builder: BuilderConfig | null
   /** null: one account, nothing to configure. */
   readonly accounts: AccountsConfig | null
   readonly deployments: DeploymentsConfig | null
+  readonly builds: BuildsConfig
   readonly engine: EngineConfig
   readonly fleet: FleetConfig
   /** ComfyUI's own editor; null: it is not served. */
@@ -125,6 +132,8 @@ function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Omit<Secrets,
     poolHook: values.poolHookSecret,
     providers: toProvidersSecret(values, toAbsolute),
     inputHeaders: toInputHeaders(values, toAbsolute),
+    moderation: toModerationSecrets(values, toAbsolute),
+    builderHeaders: toBuilderHeaders(values, toAbsolute),
   }
 }
 
@@ -141,7 +150,10 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Omit<Config, '
     jobs: toJobsConfig(values),
     assets: toAssetsConfig(values, toAbsolute),
     inputUrls: toInputUrlsConfig(values, toAbsolute),
+    moderation: toModerationConfig(values, toAbsolute),
+    builder: toBuilderConfig(values, toAbsolute),
     deployments: values.kind === 'local' ? null : toDeploymentsConfig(values),
+    builds: toBuildsConfig(values),
     engine: toEngineConfig(values, toAbsolute),
     fleet: toFleetConfig(values),
     frontend: toFrontendConfig(values, toAbsolute),

@@ -20,8 +20,9 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseStoreContradictions(values, origins)
   refuseBusContradictions(values, origins)
   refuseBlobContradictions(values, origins)
-  if (values.inputUrls?.kind === 'inline' && origins.isFlag('inputUrls')) {
-    throw new ConfigError('inputUrls is an object on the command line, which others can see; put it into a file')
+  for (const name of ['inputUrls', 'moderation', 'builder'] as const) {
+    if (values[name]?.kind === 'inline' && origins.isFlag(name))
+      throw new ConfigError(`${name} is an object on the command line, which others can see; put it into a file`)
   }
   if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
     throw new ConfigError(

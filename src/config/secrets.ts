@@ -62,6 +62,10 @@ export interface Secrets {
   readonly providers: Secret<string> | null
   /** By host, the headers for those that files of callers are fetched from, as JSON; null: none. */
   readonly inputHeaders: Secret<string> | null
+  /** What signs questions to the hooks of moderation, as JSON; null: there are none. */
+  readonly moderation: Secret<string> | null
+  /** What hosts of models are sent by the builder, as JSON; null: nothing. */
+  readonly builderHeaders: Secret<string> | null
   /** Headers for the collector of traces, as JSON; null: none. */
   readonly traceHeaders: Secret<string> | null
 }

@@ -38,6 +38,8 @@ export type Refusal =
   | 'batch_refused' // some of many that were to be accepted together cannot be
   | 'idempotency_key_reuse'
   | 'queue_full'
+  | 'run_limit' // so many jobs at a time, or in a period, as the owner of an endpoint allows: it passes
+  | 'spend_limit' // the owner's budget for the period does not cover one more job
   | 'rate_limited'
   | 'too_many_streams'
   | 'storage_full' // the disk has no room; nothing was kept
@@ -46,6 +48,8 @@ export type Refusal =
   | 'subscription_inactive' // the account may not run anything until its subscription is active again
   | 'deployment_not_ready' // it can still become ready: retry
   | 'deployment_stopped' // only an operator can start it again
+  | 'refused_by_policy' // the operator's hook does not allow it; the message is the hook's
+  | 'check_unavailable' // the operator's hook has to be asked first, and gives no answer; it may pass
   | 'link_invalid' // a signed address that is expired, altered or made for something else
   | 'overloaded' // more is being sent at once than the service holds in memory; it passes within seconds
   | 'shutting_down' // the process drains and takes no new work

@@ -9,30 +9,45 @@ import type { UserFileStore } from './accounts/user-files.ts'
 import type { AssetStore } from './assets/asset-store.ts'
 import type { BlobIndex } from './assets/blob-index.ts'
 import type { UploadStore } from './assets/resumable/upload-store.ts'
+import type { BudgetStore } from './credits/budgets/budget-store.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
+import type { ReleasedStore } from './deployments/released/released-store.ts'
 import type { EndpointStore } from './endpoints/endpoint-store.ts'
+import type { ShareStore } from './endpoints/shares/share.ts'
 import type { EngineRegistry } from './engine/directory/engine-registry.ts'
+import type { ArtifactQueue } from './environments/artifact-queue.ts'
+import type { BuildBlobStore } from './environments/build-blob-store.ts'
+import type { BuildStore } from './environments/build-store.ts'
 import type { DirectoryVersions } from './events/follow-directories.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { BatchStore } from './jobs/batches/batch-store.ts'
 import type { JobStore } from './jobs/job-store.ts'
+import type { RunLimitStore } from './jobs/limits/run-limits.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
 import type { SummaryStore } from './jobs/summaries/summary-store.ts'
+import type { ProviderKeyStore } from './models/access/provider-keys.ts'
 import type { CallStore } from './models/calls/call-store.ts'
 import type { SentJournal } from './models/calls/live-calls.ts'
 import type { RequestStore } from './models/queue/request-store.ts'
 import type { NodeStore } from './service-nodes/node-store.ts'
 import type { WebhookStore } from './webhooks/webhook-store.ts'
 
-/** What operators change. Each of these stores is also available with an audit line bound to its writes. */
+/** What operators change, and accounts in ways that an operator must be able to follow. Each of these stores is also available with an audit line bound to its writes. */
 export interface OperatorStores {
   readonly directory: AccountDirectory
   readonly apiKeys: KeyStore
   readonly ledger: LedgerStore
+  readonly budgets: BudgetStore
   readonly deployments: DeploymentStore
+  readonly shares: ShareStore
+  readonly builds: BuildStore
+  readonly buildBlobs: BuildBlobStore
+  readonly providerKeys: ProviderKeyStore
+  readonly released: ReleasedStore
   readonly cancels: Pick<JobStore, 'cancel'>
+  readonly endpointPrices: Pick<EndpointStore, 'setPrice'>
 }
 
 /** Small values of the service itself, such as the id that ties the database to the stored bytes. */
@@ -106,6 +121,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly engines: EngineRegistry
   readonly webhooks: WebhookStore
   readonly endpoints: EndpointStore
+  readonly runLimits: RunLimitStore
+  readonly artifacts: ArtifactQueue
   readonly uploads: UploadStore
   /** No other process has this store open, and none can open it before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean

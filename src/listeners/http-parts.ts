@@ -5,9 +5,13 @@ import type { Tracer } from '../../lib/tracing/tracer.ts'
 import type { Turns } from '../../lib/waiting/turns.ts'
 import type { AssetActions } from '../compose/asset-actions.ts'
 import type { RunningPools } from '../compose/engines/open-deployments.ts'
+import type { OpenedReleased } from '../compose/engines/open-released.ts'
 import type { JobActions } from '../compose/jobs/job-actions.ts'
 import type { Metrics } from '../compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from '../compose/open-accounts.ts'
+import type { OpenedBuilds } from '../compose/open-builds.ts'
+import type { OpenedEndpoints } from '../compose/open-endpoints.ts'
+import type { OpenedModeration } from '../compose/open-moderation.ts'
 import type { OpenedWebhooks } from '../compose/open-webhooks.ts'
 import type { Readiness } from '../compose/readiness.ts'
 import type { Router } from '../compose/router/open-router.ts'
@@ -52,6 +56,7 @@ export interface HttpParts {
   /** null: the local kind. */
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
+  readonly released: OpenedReleased
   readonly pools: RunningPools | null
   readonly bus: EventBus<LiveEvent>
   readonly directory: EngineDirectory
@@ -62,6 +67,8 @@ export interface HttpParts {
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly router: Router
+  readonly endpoints: OpenedEndpoints
+  readonly builds: OpenedBuilds
   readonly partner: OpenedPartnerNodes
   readonly blobs: OpenedBlobs['blobs']
   readonly maxUploadBytes: PerAccount
@@ -76,6 +83,7 @@ export interface HttpParts {
   readonly signer: ContentSigner
   readonly signIn: SignIn
   readonly webhooks: OpenedWebhooks
+  readonly moderation: OpenedModeration
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
   readonly turns: Turns

@@ -9,6 +9,7 @@ import { createStandingOf, type SharedAccounts } from '../compose/open-accounts.
 import type { Router } from '../compose/router/open-router.ts'
 import type { Config } from '../config/config.ts'
 import type { SignIn } from '../domain/accounts/sign-in.ts'
+import { createBudgets } from '../domain/credits/budgets/manage-budgets.ts'
 import { createReportUsage } from '../domain/credits/usage-report.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
 import type { PoolSignals } from '../domain/deployments/pool-signals.ts'
@@ -185,10 +186,12 @@ function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | 
     accounts: shared.accounts,
     apiKeys: shared.apiKeys,
     ledger: store.ledger,
+    budgets: createBudgets({ store: store.budgets, audited: (entry) => store.audited(entry), clock: parts.clock }),
     reportUsage: createReportUsage(store.ledger, parts.clock),
     use: store.accounts,
     streamsOf: parts.heldBy,
     deployments,
+    endpoints: store.endpoints,
     deploymentView: {
       loads: store.deployments.loads,
       workersOf: workersOf ?? (() => 0),

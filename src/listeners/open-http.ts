@@ -6,10 +6,12 @@
 import { readFileSync } from 'node:fs'
 import { readServiceId } from '../compose/engines/service-id.ts'
 import type { SharedAccounts } from '../compose/open-accounts.ts'
-import { type OpenedEndpoints, openEndpoints } from '../compose/open-endpoints.ts'
+import type { OpenedEndpoints } from '../compose/open-endpoints.ts'
+import { type OpenedShares, openShares } from '../compose/open-shares.ts'
 import type { Config } from '../config/config.ts'
 import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
 import { refuseInactive } from '../domain/assets/signed-url.ts'
+import { createBudgets } from '../domain/credits/budgets/manage-budgets.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
 import { createForeseeWait } from '../domain/jobs/waits/foresee-wait.ts'
 import { createOwnCounts } from '../domain/service-nodes/shared-counts.ts'
@@ -79,7 +81,7 @@ function openEntrance(config: Config, parts: HttpParts, gate: Gate) {
 type Entrance = ReturnType<typeof openEntrance>
 
 interface JobsApiParts extends HttpParts {
-  readonly endpoints: OpenedEndpoints
+  readonly endpoints: OpenedEndpoints & OpenedShares
 }
 
 function openJobsApi(config: Config, parts: JobsApiParts, entrance: Entrance, spec: Contract): Surface {
@@ -100,6 +102,8 @@ function openJobsApi(config: Config, parts: JobsApiParts, entrance: Entrance, sp
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
+    providerKeys: parts.router.providerKeys,
+    budgets: createBudgets({ store: store.budgets, audited: (entry) => store.audited(entry), clock }),
     endpoints: parts.endpoints,
     weights: {
       listOf: directory.weights,
@@ -130,10 +134,12 @@ function openModelRouter(config: Config, { router, blobs, clock, log }: HttpPart
   })
 }
 
-function openContent({ shared, signer, assets, clock }: HttpParts, { answerError }: Entrance) {
+function openContent({ shared, signer, assets, moderation, blobs, clock }: HttpParts, { answerError }: Entrance) {
   const isActive = (accountId: string) => shared?.accounts.find(accountId)?.status === 'active'
   const verify = shared === null ? signer.verify : refuseInactive(signer.verify, isActive)
-  return (gate: Gate) => createContentSurface({ gate, answerError, verify, openContent: assets.openContent, clock })
+  const checked = { links: moderation.links, blobs }
+  return (gate: Gate) =>
+    createContentSurface({ gate, answerError, verify, openContent: assets.openContent, checked, clock })
 }
 
 async function openWorkerApi(config: Config, parts: HttpParts, gate: Gate): Promise<Surface[]> {
@@ -156,7 +162,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const entrance = openEntrance(config, parts, gate)
   const { answerError, accountConnections, guardOperator, needsAdminToken } = entrance
   const spec = loadJobsContract({ brands: http.brand, needsCredentials: gate.hasCredentials, needsAdminToken })
-  const endpoints = openEndpoints(parts)
+  const endpoints = { ...parts.endpoints, ...openShares(parts, parts.endpoints) }
   const router = openModelRouter(config, parts, gate)
   const createContent = openContent(parts, entrance)
   const operator = createOperatorSurface({

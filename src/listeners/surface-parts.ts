@@ -3,6 +3,7 @@ import { systemTicker } from '../../lib/clock.ts'
 import { openPictures } from '../compose/asset-actions.ts'
 import { createStandingOf } from '../compose/open-accounts.ts'
 import type { OpenedEndpoints } from '../compose/open-endpoints.ts'
+import type { OpenedShares } from '../compose/open-shares.ts'
 import type { Config } from '../config/config.ts'
 import { createOwnKeys } from '../domain/accounts/keys/own-keys.ts'
 import { createUserFiles } from '../domain/accounts/user-files.ts'
@@ -20,7 +21,7 @@ export const HOLD_GRACE_MS = 60_000
 type OpenParts = HttpParts &
   Pick<SurfaceParts, 'accountConnections' | 'poolOf'> & {
     readonly isEveryoneOperator: boolean
-    readonly endpoints: OpenedEndpoints
+    readonly endpoints: OpenedEndpoints & OpenedShares
   }
 
 export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): SurfaceParts {
@@ -65,6 +66,7 @@ export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): Su
       servesBytes: config.kind === 'local',
     },
     accountConnections,
+    deploy: { ...parts.released, domain: config.deployments?.domain ?? null },
     console: toConsoleParts(config, parts),
     partner: {
       ...parts.partner,
@@ -76,8 +78,10 @@ export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): Su
       ...parts.endpoints,
       watchJob: jobs.watching.watchJob,
       webhookSecret: parts.webhooks.webhooks.commonSecret,
+      tellAs: parts.webhooks.tellAs,
       ticker: systemTicker,
     },
+    builds: parts.builds,
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,
       maxUploadBytes: config.assets.maxUploadBytes,

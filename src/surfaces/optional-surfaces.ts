@@ -7,7 +7,17 @@ import { existsSync } from 'node:fs'
 import type { Surface } from './kit/surface.ts'
 import type { CreateSurface, ServeAgent, SurfaceParts } from './kit/surface-parts.ts'
 
-const FOLDERS = ['legacy-v1', 'console', 'partner-nodes', 'mcp', 'images-v1', 'replicate-v1'] as const
+const FOLDERS = [
+  'legacy-v1',
+  'console',
+  'partner-nodes',
+  'mcp',
+  'images-v1',
+  'replicate-v1',
+  'share',
+  'deploy-v1',
+  'builder-v1',
+] as const
 type OptionalSurface = (typeof FOLDERS)[number]
 
 export async function openOptionalSurfaces(parts: SurfaceParts): Promise<Surface[]> {

@@ -13,6 +13,9 @@ const DOORS = [
   'src/surfaces/mcp/index.ts',
   'src/surfaces/images-v1/index.ts',
   'src/surfaces/replicate-v1/index.ts',
+  'src/surfaces/share/index.ts',
+  'src/surfaces/deploy-v1/index.ts',
+  'src/surfaces/builder-v1/index.ts',
 ]
 
 test('every export is imported by somebody', () => {

@@ -30,9 +30,11 @@ function findLines(among: readonly Source[], pattern: RegExp): string[] {
 }
 
 test('only the config and the entry point touch the environment', () => {
+  // The samples are texts for programs of others.
+  const allowed = ['src/bin.ts', 'src/surfaces/jobs-v2/views/endpoint-samples.ts']
   const others = sources.filter(
     (source) =>
-      isOwn(source) && !isTest(source) && !source.file.startsWith('src/config/') && source.file !== 'src/bin.ts',
+      isOwn(source) && !isTest(source) && !source.file.startsWith('src/config/') && !allowed.includes(source.file),
   )
   assert.deepEqual(findLines(others, /\bprocess\s*(\.\s*env\b|\[\s*['"]env)|from 'node:process'/), [])
 })

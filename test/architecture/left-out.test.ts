@@ -10,7 +10,17 @@ import { after, before, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { project, readSources } from './sources.ts'
 
-const LEFT_OUT = ['legacy-v1', 'console', 'partner-nodes', 'mcp', 'images-v1', 'replicate-v1']
+const LEFT_OUT = [
+  'legacy-v1',
+  'console',
+  'partner-nodes',
+  'mcp',
+  'images-v1',
+  'replicate-v1',
+  'share',
+  'deploy-v1',
+  'builder-v1',
+]
 const NEEDED = ['engine', 'lib', 'src', 'test', 'scripts', 'spec', 'models', 'migrations', 'package.json']
 
 let copy: string

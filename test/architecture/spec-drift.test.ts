@@ -43,6 +43,9 @@ const CONTRACTS = [
   ['spec/partner-nodes.openapi.json', 'src/surfaces/partner-nodes'],
   ['spec/images.openapi.json', 'src/surfaces/images-v1'],
   ['spec/replicate.openapi.json', 'src/surfaces/replicate-v1'],
+  ['spec/share.openapi.json', 'src/surfaces/share'],
+  ['spec/deploy-v1.openapi.json', 'src/surfaces/deploy-v1'],
+  ['spec/builder-v1.openapi.json', 'src/surfaces/builder-v1'],
 ] as const
 
 for (const [document, folder] of CONTRACTS) {

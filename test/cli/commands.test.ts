@@ -5,12 +5,19 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { runAtelier } from '../support/cli/atelier.ts'
+import { runInProcess } from '../support/cli/in-process.ts'
 
 let folder: string
+let empty: string
 before(() => {
   folder = mkdtempSync(path.join(tmpdir(), 'atelier-cli-'))
+  empty = mkdtempSync(path.join(folder, 'empty-'))
 })
 after(() => rmSync(folder, { recursive: true, force: true }))
+
+/** The same in this process, where it does not matter that the command has one of its own. */
+const runHere = (args: readonly string[], options: { env?: Record<string, string>; cwd?: string } = {}) =>
+  runInProcess(args, { cwd: empty, ...options })
 
 describe('the command line', () => {
   test('knows its version and its commands', async () => {
@@ -25,11 +32,13 @@ describe('the command line', () => {
   })
 
   test('loads each of its commands by the name under which the help lists it', async () => {
-    const { stdout } = await runAtelier(['--help'])
-    const listed = [...stdout.slice(stdout.indexOf('Commands:')).matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name)
+    const { stdout } = await runHere(['--help'])
+    const listed = [...stdout.slice(stdout.indexOf('Commands:')).matchAll(/^ {2}([\w-]+)/gm)].map(
+      ([, name = '']) => name,
+    )
     assert.ok(listed.length > 20, listed.join(' '))
     for (const name of listed.filter((one) => one !== 'help')) {
-      const { code, stdout: help } = await runAtelier([name, '--help'])
+      const { code, stdout: help } = await runHere([name, '--help'])
       assert.equal(code, 0, name)
       assert.match(help, new RegExp(`^Usage: atelier ${name}\\b`))
     }
@@ -42,7 +51,7 @@ describe('the command line', () => {
       [['run'], /^atelier: missing required argument 'workflow.json\|endpoint'\n$/],
     ]
     for (const [args, message] of cases) {
-      const result = await runAtelier(args)
+      const result = await runHere(args)
       assert.equal(result.code, 2, args.join(' '))
       assert.match(result.stderr, message)
       assert.equal(result.stdout, '')
@@ -61,7 +70,7 @@ describe('the command line', () => {
       [[], {}, /^atelier: retention = "soon" \(from atelier\.config\.json\)/],
     ]
     for (const [args, env, message] of cases) {
-      const result = await runAtelier(['serve', ...args], { cwd: folder, env })
+      const result = await runHere(['serve', ...args], { cwd: folder, env })
       assert.equal(result.code, 2, result.stderr)
       assert.match(result.stderr, message)
       assert.equal(result.stderr.trimEnd().split('\n').length, 1)
@@ -79,12 +88,12 @@ describe('atelier migrate', () => {
   test('says what it would do, does it once, and then has nothing to do', async () => {
     const data = path.join(folder, 'data')
     const args = ['migrate', '--data-dir', data]
-    const dry = await runAtelier([...args, '--dry-run'])
+    const dry = await runHere([...args, '--dry-run'])
     assert.equal(dry.code, 0, dry.stderr)
     assert.match(dry.stdout, /pending {2}0001-/)
     assert.equal(statSync(data, { throwIfNoEntry: false }), undefined, 'a dry run creates nothing')
     assert.match((await runAtelier(args)).stdout, /applied {2}0001-/)
-    assert.match((await runAtelier(args)).stdout, /is up to date/)
+    assert.match((await runHere(args)).stdout, /is up to date/)
   })
 })
 
@@ -103,7 +112,7 @@ describe('atelier doctor', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as { port: number }
     try {
-      const taken = await runAtelier(['doctor', '--data-dir', path.join(folder, 'fresh'), '--port', String(port)])
+      const taken = await runHere(['doctor', '--data-dir', path.join(folder, 'fresh'), '--port', String(port)])
       assert.equal(taken.code, 1)
       assert.match(taken.stdout, /fail {2}address .*taken by something else\n +-> stop it/)
     } finally {
@@ -111,17 +120,17 @@ describe('atelier doctor', () => {
     }
     const file = path.join(folder, 'a-file')
     writeFileSync(file, '')
-    const notFolder = await runAtelier(['doctor', '--data-dir', file, '--port', '0'])
+    const notFolder = await runHere(['doctor', '--data-dir', file, '--port', '0'])
     assert.equal(notFolder.code, 1)
     assert.match(notFolder.stdout, /fail {2}data folder .*is a file/)
     const reachable = ['doctor', '--data-dir', path.join(folder, 'fresh'), '--port', '0', '--host', '0.0.0.0']
-    const open = await runAtelier([...reachable, '--allow-insecure-bind'])
+    const open = await runHere([...reachable, '--allow-insecure-bind'])
     assert.match(open.stdout, /warn {2}configuration .*without a token.*\n +-> set ATELIER_TOKEN/)
     assert.match(open.stdout, /\n0 to fix, 1 to look at\n$/, 'said once')
-    const shared = await runAtelier([...reachable, '--kind', 'cloud'])
+    const shared = await runHere([...reachable, '--kind', 'cloud'])
     assert.match(shared.stdout, /warn {2}configuration .*no adminToken.*\n +-> set ATELIER_ADMIN_TOKEN/)
     assert.match(shared.stdout, /ok +access +0\.0\.0\.0, keys of accounts/)
-    const wrong = await runAtelier(['doctor', '--port', 'x'])
+    const wrong = await runHere(['doctor', '--port', 'x'])
     assert.equal(wrong.code, 1)
     assert.match(wrong.stdout, /fail {2}configuration {2}port = "x"/)
   })

@@ -92,12 +92,12 @@ describe('atelier run', () => {
   })
 
   test('exit 1 when the job fails, with its error; no control character gets through', async () => {
-    const error = { code: 'node_execution_error', message: 'boom\u001b[31m', node_id: '3', class_type: 'K' }
+    const error = { code: 'node_execution_error', message: 'boom\u001b[31m\u202e', node_id: '3', class_type: 'K' }
     await using server = await startStubServer({ jobs: [stubJob('failed', { error })] })
     const result = await run(server.url)
     assert.equal(result.code, 1)
     assert.match(result.stderr, /failed in node 3 \(K\): node_execution_error: boom/)
-    assert.ok(!result.stderr.includes('\u001b'))
+    assert.ok(!result.stderr.includes('\u001b') && !result.stderr.includes('\u202e'))
   })
 
   test('exit 1 when the workflow is refused, with every error', async () => {

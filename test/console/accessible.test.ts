@@ -29,7 +29,7 @@ const LOGS = {
 const CARD = {
   '1': { class_type: 'FakeValue', inputs: { value: 'words', key: 'text' }, _meta: { title: '$headline' } },
 }
-const ENDPOINT_TABS = ['try', 'runs', 'versions', 'code', 'settings']
+const ENDPOINT_TABS = ['try', 'runs', 'usage', 'versions', 'code', 'share', 'settings']
 const TABS = ['result', 'graph', 'timeline', 'logs', 'workflow', 'details']
 const PRICES = '{"pools":{"*":{"perSecondMicros":1000,"minimumMicros":500,"holdMicros":500}}}'
 

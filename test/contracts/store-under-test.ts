@@ -39,8 +39,14 @@ export interface StoreUnderTest {
 
 /** The stores that are also available with an audit line bound to each of their writes. */
 export interface AuditedStores extends Pick<StoreUnderTest, 'directory' | 'apiKeys' | 'ledger'> {
+  readonly budgets: Store['budgets']
   readonly deployments: DeploymentStore
   readonly cancels: Pick<JobStore, 'cancel'>
+  readonly shares: Store['shares']
+  readonly builds: Store['builds']
+  readonly released: Store['released']
+  readonly buildBlobs: Store['buildBlobs']
+  readonly providerKeys: Store['providerKeys']
 }
 
 /** With the ports that only a whole store offers. */
@@ -59,6 +65,14 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly batches: Store['batches']
   readonly uploads: Store['uploads']
   readonly endpoints: Store['endpoints']
+  readonly runLimits: Store['runLimits']
+  readonly budgets: Store['budgets']
+  readonly shares: Store['shares']
+  readonly builds: Store['builds']
+  readonly released: Store['released']
+  readonly buildBlobs: Store['buildBlobs']
+  readonly artifacts: Store['artifacts']
+  readonly providerKeys: Store['providerKeys']
   glance: Store['glance']
 }
 
@@ -128,6 +142,7 @@ export interface ClaimOptions {
   readonly leaseMs?: number
   readonly engines?: readonly EngineOffer[]
   readonly maxOvertakes?: number
+  readonly creditMs?: number
 }
 
 const ANYTHING: readonly EngineOffer[] = [{ engineId: 'engine', lanes: null }]
@@ -201,7 +216,7 @@ export class Tenant {
   }
 
   /** `engines`: by default one that takes whatever waits. */
-  claim({ now = START, leaseMs = 30_000, engines = ANYTHING, maxOvertakes = 10 }: ClaimOptions = {}) {
+  claim({ now = START, leaseMs = 30_000, engines = ANYTHING, maxOvertakes = 10, creditMs = 0 }: ClaimOptions = {}) {
     return this.store.jobs.claim({
       pool: this.pool,
       workerId: 'worker',
@@ -210,6 +225,7 @@ export class Tenant {
       now,
       engines,
       maxOvertakes,
+      creditMs,
     })
   }
 

@@ -91,7 +91,9 @@ async function fill(directory: string, { jobs, files, fileBytes }: MoveOptions):
     await pending.keep()
     hashes.push(pending.hash)
   }
-  await write(records, 'account', [{ id: 'local', max_running: 1_000_000, max_queued: 10_000_000, served: 1 }])
+  await write(records, 'account', [
+    { id: 'local', max_running: 1_000_000, max_queued: 10_000_000, served: 1, share_percent: 100 },
+  ])
   for (let from = 0; from < jobs; from += WRITE_ROWS) {
     const numbers = Array.from({ length: Math.min(WRITE_ROWS, jobs - from) }, (_, index) => from + index + 1)
     await write(records, 'job', numbers.map(toJob))

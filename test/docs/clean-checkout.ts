@@ -29,7 +29,7 @@ const COPIED = ['scripts', 'examples', 'package.json', 'package-lock.json']
 const LINKED = ['engine', 'exports', 'lib', 'src', 'spec', 'models', 'migrations', 'build', 'node_modules']
 const STAND_INS = ['jq', 'sqlite3']
 // A page takes a few seconds; on a machine that does much else, several times that.
-const PAGE_WITHIN_MS = 120_000
+const PAGE_WITHIN_MS = 300_000
 
 export interface Ended {
   readonly code: number | null
@@ -105,7 +105,8 @@ function writeCommands(bin: string): string {
   mkdirSync(bin)
   writeCommand(bin, 'node', `exec ${process.execPath} "$@"`)
   // `run` and `trace` look at the port of the pages; the other commands find the service by its data folder.
-  const base = '{ [ "$1" = run ] || [ "$1" = trace ]; } && export ATELIER_BASE_URL="$SERVICE_URL"'
+  const base =
+    '{ [ "$1" = run ] || [ "$1" = trace ] || [ "$1" = provider-keys ]; } && export ATELIER_BASE_URL="$SERVICE_URL"'
   writeCommand(bin, 'npx', `[ "$1" = atelier ] || exit 127; shift; ${base}; exec node "$PWD/scripts/atelier.js" "$@"`)
   // Takes ComfyUI's command line and starts a fake server that behaves like ComfyUI.
   const comfy = path.join(project, 'test/support/engines/fake-comfyui/main.ts')

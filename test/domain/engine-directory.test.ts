@@ -153,7 +153,7 @@ test('a server that two processes were given is driven by one; the other takes i
     })
     const first = await openProcess(store, clock, [withTakeOver(servers[0]!, 'first')])
     await using second = await openProcess(store, clock, [withTakeOver(servers[1]!, 'second')])
-    const offers = (process: Process) => process.opened.fleet.offers().length
+    const offers = (process: Process) => process.opened.fleet.offers('default').length
     assert.deepEqual([offers(first), offers(second)], [0, 0], 'before it is known who drives it')
     await first.turn()
     await second.turn()
@@ -186,7 +186,7 @@ test('after an outage of the store nobody takes the server of another before tha
     clock.advance(45_000)
     await second.turn()
     await first.turn()
-    const offers = [first, second].map(({ opened }) => opened.fleet.offers().length)
+    const offers = [first, second].map(({ opened }) => opened.fleet.offers('default').length)
     assert.deepEqual(offers, [1, 0], 'the second was back first')
   }))
 
@@ -202,7 +202,7 @@ test('an ordered end frees a server at once, and takes along the engines that be
     assert.deepEqual(ids(), ['embedded-1', 'gpu:8188'])
     await first[Symbol.asyncDispose]()
     await second.turn()
-    assert.deepEqual([ids(), second.opened.fleet.offers().length], [['gpu:8188'], 1])
+    assert.deepEqual([ids(), second.opened.fleet.offers('default').length], [['gpu:8188'], 1])
   }))
 
 test('what an operator wants reaches whoever drives the engine, each wish once, and whoever drives it next', () =>
@@ -215,14 +215,14 @@ test('what an operator wants reaches whoever drives the engine, each wish once, 
     assert.equal((await api.command('gpu:8188', 'cordoned')).state, 'cordoned')
     await first.turn()
     await first.turn()
-    assert.deepEqual([first.wills, first.opened.fleet.offers()], [[['gpu:8188', 'cordoned']], []])
+    assert.deepEqual([first.wills, first.opened.fleet.offers('default')], [[['gpu:8188', 'cordoned']], []])
     await api.turn()
     assert.equal(api.opened.directory.find('gpu:8188').state, 'cordoned')
     await first[Symbol.asyncDispose]()
     await second.turn()
-    assert.deepEqual([second.wills, second.opened.fleet.offers()], [[['gpu:8188', 'cordoned']], []])
+    assert.deepEqual([second.wills, second.opened.fleet.offers('default')], [[['gpu:8188', 'cordoned']], []])
     assert.equal((await second.command('gpu:8188', 'open')).state, 'ready')
-    assert.equal(second.opened.fleet.offers().length, 1)
+    assert.equal(second.opened.fleet.offers('default').length, 1)
     await assert.rejects(() => api.command('nobody', 'open'), { refusal: 'not_found' })
   }))
 
@@ -234,7 +234,7 @@ test('a process that is alone remembers what its servers could run, and asks nob
       return claimEngines(parts).open([engine])
     }
     const before = await open(createFakeFleetEngine({ id: 'gpu:8188', weights: ['a.safetensors'] }))
-    assert.equal(before.fleet.offers().length, 1)
+    assert.equal(before.fleet.offers('default').length, 1)
     await before.chores.find(({ name }) => name === 'publish-engines')?.run(new AbortController().signal)
     await before[Symbol.asyncDispose]()
     await using after = await open(createFakeFleetEngine({ id: 'gpu:8188', state: 'lost' }))

@@ -19,7 +19,15 @@ const ID = '0190a1b2-0000-7000-8000-000000000001'
 
 /** Without HEAD, which goes with GET. `ALL`: every method. */
 const PUBLIC = [
-  ...['GET /', 'GET /healthz', 'GET /readyz', 'GET /api/v2/health', 'OPTIONS /api/v2/uploads', 'GET /content/:id'],
+  ...[
+    'GET /',
+    'GET /healthz',
+    'GET /readyz',
+    'GET /api/v2/health',
+    'OPTIONS /api/v2/uploads',
+    'GET /content/:id',
+    'GET /content/checked',
+  ],
   ...['GET /console', 'GET /console/*', 'GET /console/files/:name'],
   // Who is signed in; signing in and out.
   ...['GET /console/v1/session', 'POST /console/v1/session', 'DELETE /console/v1/session'],
@@ -27,16 +35,43 @@ const PUBLIC = [
   ...['ALL /console/v1/*', 'GET /console/v1/jobs/cancel'],
   'GET /proxy/openapi.json',
   'GET /replicate/v1/openapi.json',
+  'GET /deploy/v1/openapi.json',
+  'GET /builder/v1/openapi.json',
+  // The signature in the address is the authorisation.
+  ...['PUT /builder/blobs/:id', 'GET /builder/blobs/:id'],
   'GET /v1/images/openapi.json',
+  // The token in the address is the authorisation.
+  ...['GET /share/:token', 'GET /share/files/:name', 'GET /share/openapi.json', 'GET /share/:token/endpoint'],
+  ...['POST /share/:token/runs', 'GET /share/:token/runs/:run', 'POST /share/:token/runs/:run/cancel'],
+  ...['events', 'outputs/:index', 'inputs/:name'].map((what) => `GET /share/:token/runs/:run/${what}`),
+  ...['endpoint', 'runs', 'runs/:run', 'runs/:run/*'].map((what) => `OPTIONS /share/:token/${what}`),
   // The address is the authorisation.
   'PUT /customers/storage/*',
-  ...['', '/admin', '/console', '/images', '/legacy-v1', '/partner-nodes', '/replicate', '/router', '/worker'].flatMap(
-    (page) => [`GET /docs${page}`, `GET /docs${page}/openapi.json`],
-  ),
+  ...[
+    '',
+    '/admin',
+    '/builder',
+    '/console',
+    '/deploy',
+    '/images',
+    '/legacy-v1',
+    '/partner-nodes',
+    '/replicate',
+    '/router',
+    '/share',
+    '/worker',
+  ].flatMap((page) => [`GET /docs${page}`, `GET /docs${page}/openapi.json`]),
 ]
 const EDITOR_PUBLIC = [
   ...['GET /', 'GET /index.html', 'GET /*', 'GET /templates/*', 'GET /user.css'],
-  ...['GET /sign-in', 'POST /sign-in', 'POST /sign-out', 'GET /extensions/atelier/first-graph.js', 'GET /content/:id'],
+  ...[
+    'GET /sign-in',
+    'POST /sign-in',
+    'POST /sign-out',
+    'GET /extensions/atelier/first-graph.js',
+    'GET /content/:id',
+    'GET /content/checked',
+  ],
 ]
 
 let folder: string

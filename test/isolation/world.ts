@@ -23,9 +23,20 @@ const LIMITS = { requestsPerMinute: null, concurrentJobs: 1, routerConcurrency: 
 
 export async function openWorld(): Promise<World> {
   const provider = createFakeProvider()
-  const settings = { kind: 'serverless', deploymentsDomain: 'example.test', webhookPrivateNetwork: 'true' }
-  const app = await startShared(settings, { overrides: { models: { providers: [provider], models: MODELS } } })
-  const [caller, other]: Tenant[] = [await app.account('caller', LIMITS), await app.account('owner', LIMITS)]
+  const settings = {
+    kind: 'serverless',
+    deploymentsDomain: 'example.test',
+    webhookPrivateNetwork: 'true',
+    builds: 'all',
+  }
+  const app = await startShared(settings, {
+    env: { ATELIER_SECRET_KEY: 'ab'.repeat(32) },
+    overrides: { models: { providers: [provider], models: MODELS } },
+  })
+  const [caller, other]: Tenant[] = [
+    await app.account('caller', LIMITS),
+    await app.account('owner', { ...LIMITS, creditFloorMicros: -1_000_000_000 }),
+  ]
   await app.admin('POST', '/deployments', { id: DEPLOYMENT, account_id: other.id, workers: 1 })
   await app.untilDeployment(DEPLOYMENT, 'ready')
   const held = new DisposableStack()

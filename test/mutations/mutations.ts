@@ -19,6 +19,7 @@ const END_OF_RUN = 'src/domain/jobs/run/run-moves.ts'
 const CHARGE = 'src/domain/jobs/end/charge.ts'
 const KEY = 'src/domain/idempotency/idempotency-key.ts'
 const SIGNED_URL = 'src/domain/assets/signed-url.ts'
+const CHECK_LINKS = 'src/domain/moderation/check-links.ts'
 const STORES = 'src/adapters/store'
 const CLAIM = 'src/adapters/store/sqlite/operations/jobs/claim-job.ts'
 
@@ -33,6 +34,7 @@ const moves = ['src/domain/jobs/transitions.test.ts']
 const calls = ['test/adapters/store/sqlite/call-store.test.ts']
 const keys = ['src/domain/idempotency/idempotency-key.test.ts']
 const addresses = ['test/domain/assets/signed-url.test.ts']
+const checkLinks = ['src/domain/moderation/check-links.test.ts']
 const tokens = ['src/domain/models/partner/run-tokens.test.ts']
 const webhooks = ['src/domain/webhooks/job-hooks.test.ts']
 const receipts = ['src/domain/workers/output-receipts.test.ts']
@@ -286,7 +288,7 @@ export const MUTATIONS: readonly Mutation[] = [
     area: 'leases',
     fault: 'an outage of the store ends every run at once',
     in: 'src/domain/jobs/claim/lease-keeper.ts',
-    find: '(isAway ? this.#options.leaseMs : 0)',
+    find: '(isAway ? this.#options.outageGraceMs : 0)',
     replace: '0',
     tests: leases,
   },
@@ -294,8 +296,8 @@ export const MUTATIONS: readonly Mutation[] = [
     area: 'leases',
     fault: 'a look for lapsed leases takes every job from its worker',
     in: 'src/domain/jobs/sweeps',
-    find: 'lapsedBefore: releaseAll ? END_OF_TIME : now',
-    replace: 'lapsedBefore: END_OF_TIME',
+    find: 'store.reap({ now, maxAttempts',
+    replace: 'store.reap({ now, lapsedBefore: new Date(8_640_000_000_000_000), maxAttempts',
     tests: takenBack,
   },
   {
@@ -380,6 +382,22 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: calls,
   },
 
+  {
+    area: 'signatures',
+    fault: 'an address that a hook got never expires',
+    in: CHECK_LINKS,
+    find: 'if (!(clock.now() < expiresAt)) throw invalidLink()',
+    replace: '',
+    tests: checkLinks,
+  },
+  {
+    area: 'signatures',
+    fault: 'an address of a hook with any signature names any bytes',
+    in: CHECK_LINKS,
+    find: 'if (!secrets.some(',
+    replace: 'if (secrets.length === 0 && !secrets.some(',
+    tests: checkLinks,
+  },
   {
     area: 'signatures',
     fault: 'an address with any signature is accepted',

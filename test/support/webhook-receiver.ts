@@ -13,6 +13,9 @@ export interface Received {
   readonly id: string
   readonly type: string
   readonly data: Readonly<Record<string, unknown>>
+  readonly headers: Readonly<Record<string, string>>
+  /** As it came. */
+  readonly body: string
   /** null: it was signed as it should be. */
   readonly fault: string | null
   /** It was answered with 2xx. */
@@ -46,7 +49,16 @@ export async function startWebhookReceiver(port = 0): Promise<WebhookReceiver> {
     const isBad = behaviour === 'gone' || (behaviour !== 'ok' && behaviour !== 'slow' && count <= BAD_TRIES)
     const { type, data } = JSON.parse(body)
     const fault = faultOf(secrets.get(path) ?? [], body, request.headers as Record<string, string>)
-    received.push({ path, id, type, data, fault, isTaken: !isBad })
+    received.push({
+      path,
+      id,
+      type,
+      data,
+      headers: { ...request.headers } as Record<string, string>,
+      body,
+      fault,
+      isTaken: !isBad,
+    })
     if (behaviour === 'slow') setTimeout(() => response.writeHead(200).end('slowly'), SLOW_MS)
     else if (isBad) misbehave(behaviour, request, response)
     else response.writeHead(200).end('taken')

@@ -77,7 +77,12 @@ test('a stream ends within a second once its caller would not be let in any more
   const ticker = createManualTicker()
   const ended = new Set<string>()
   const gate = {
-    authenticate: (credential: string | null) => ({ accountId: 'local', keyId: credential, scopes: null }),
+    authenticate: (credential: string | null) => ({
+      accountId: 'local',
+      keyId: credential,
+      scopes: null,
+      endpoints: null,
+    }),
     isWelcome: ({ keyId }: Caller) => !ended.has(keyId ?? ''),
   }
   await using service = await startSurface({ api: { ticker }, gate })
@@ -98,7 +103,12 @@ test('a stream ends at once when it is told that credentials have changed', asyn
   const ended = new Set<string>()
   const listeners = new Set<() => void>()
   const gate = {
-    authenticate: (credential: string | null) => ({ accountId: 'local', keyId: credential, scopes: null }),
+    authenticate: (credential: string | null) => ({
+      accountId: 'local',
+      keyId: credential,
+      scopes: null,
+      endpoints: null,
+    }),
     isWelcome: ({ keyId }: Caller) => !ended.has(keyId ?? ''),
     onCredentialsChanged(listener: () => void) {
       listeners.add(listener)

@@ -27,6 +27,7 @@ export interface KeyRow {
   readonly id: string
   readonly name: string
   readonly scopes: readonly string[] | null
+  readonly endpoints: readonly string[] | null
   readonly created_at: string
   readonly expires_at: string | null
   readonly last_used_at: string | null
@@ -46,8 +47,13 @@ interface ShownKey {
   readonly secret: string
 }
 
-export function createKey(name: string, scopes: readonly string[] | null): Promise<ShownKey> {
-  return send('POST', '/console/v1/keys', { name, scopes })
+/** `endpoints`: the only ones that it may call and see; null: all. */
+export function createKey(
+  name: string,
+  scopes: readonly string[] | null,
+  endpoints: readonly string[] | null,
+): Promise<ShownKey> {
+  return send('POST', '/console/v1/keys', { name, scopes, endpoints })
 }
 
 /** A new secret; the one before counts for so long beside it. */

@@ -6,7 +6,7 @@ import { EditorState } from '@codemirror/state'
 import { drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { indentJson } from '../text/indent-json.ts'
+import { indentJson } from '../../../lib/json/indent-json.ts'
 
 interface JsonPaneProps {
   readonly label: string

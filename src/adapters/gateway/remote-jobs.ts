@@ -11,7 +11,7 @@ import { outlastOutage, ServiceError } from '../../domain/errors.ts'
 import type { Claim, ClaimRequest, CommitOutcome, Lease, RunChange, RunStore } from '../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../domain/jobs/transitions.ts'
 import { type ClaimFields, readClaim } from '../../domain/workers/wire/claim-wire.ts'
-import { writeChange } from '../../domain/workers/wire/run-wire.ts'
+import { END_MS, type ErrorFields, readError, writeChange } from '../../domain/workers/wire/run-wire.ts'
 import { ClaimScout } from './claim-scout.ts'
 import type { GatewayClient } from './gateway-client.ts'
 import type { HeldJobs } from './held-jobs.ts'
@@ -27,6 +27,10 @@ export interface RemoteJobsDeps {
   readonly maxWaitMs: number
   readonly log: Log
 }
+
+type CommitFields =
+  | Extract<CommitOutcome, { outcome: 'lost' }>
+  | (Omit<Extract<CommitOutcome, { outcome: 'committed' }>, 'error'> & { readonly error?: ErrorFields | null })
 
 // Beyond the time for which the service may hold an answer back.
 const WAIT_GRACE_MS = 15_000
@@ -63,15 +67,17 @@ export class RemoteJobs implements RunStore {
 
   async commit({ jobId, leaseId }: Lease, change: RunChange): Promise<CommitOutcome> {
     const { held, bus, client } = this.#deps
-    const receipts = held.get(leaseId)?.receipts
-    const fields = writeChange(change, ({ hash }) => receipts?.get(hash) ?? '')
+    const known = held.get(leaseId)
+    const fields = writeChange(change, ({ hash }) => known?.receipts.get(hash) ?? '')
+    const isChecked = change.finish !== undefined && known?.terms.holdsOutputs === true
     // Whoever watches the run hears its last events before its end.
     if (change.finish !== undefined) await bus.flush()
     const outcome = await bus.during(jobId, () =>
-      client.call<CommitOutcome>({
+      client.call<CommitFields>({
         method: 'POST',
         path: `/jobs/${jobId}/commits`,
         json: { lease_id: leaseId, change: fields },
+        ...(isChecked && { withinMs: END_MS }),
       }),
     )
     if (outcome === null || outcome.outcome === 'lost') {
@@ -80,7 +86,8 @@ export class RemoteJobs implements RunStore {
     }
     // Its last word is said right after this, and must still be heard as its.
     if (change.finish !== undefined) setImmediate(() => this.#forget(leaseId))
-    return outcome
+    const { error, ...committed } = outcome
+    return error === undefined ? committed : { ...committed, error: error && readError(error) }
   }
 
   async release(leases: Parameters<RunStore['release']>[0]): ReturnType<RunStore['release']> {

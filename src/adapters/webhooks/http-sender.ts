@@ -37,8 +37,8 @@ export function openHttpSender({ network, timeoutMs, version }: HttpSenderOption
     openOutboundClient({ connectionsPerHost: CONNECTIONS_PER_HOST, connect: createGuardedConnector(to) })
   const clients = { guarded: open(withoutOracle(network)), trusted: open(privateNetwork) }
   return {
-    async send({ message, endpoint, secrets, at, signal }) {
-      const body = toMessageBody(message)
+    async send({ message, body: given, endpoint, secrets, at, signal }) {
+      const body = given ?? toMessageBody(message)
       const headers = {
         'content-type': 'application/json',
         'user-agent': `atelier/${version}`,
@@ -216,6 +216,7 @@ const DATA: Readonly<Record<MessageType, ToData>> = {
   'output.created': ({ subject }, facts) => ({ job_id: subject, output: toOutput(facts) }),
   'model_call.completed': toCall,
   'credits.low': toCredits,
+  'budget.threshold': asItIs,
   'webhook.disabled': asItIs,
   'webhook.test': asItIs,
   'pool.workers_wanted': asItIs,

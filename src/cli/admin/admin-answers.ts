@@ -51,6 +51,7 @@ export interface KeyWire {
   readonly account_id: string
   readonly name: string
   readonly scopes: readonly string[] | null
+  readonly endpoints: readonly string[] | null
   readonly created_at: string
   readonly expires_at: string | null
   readonly revoked_at: string | null
@@ -62,7 +63,7 @@ export interface ShownKeyWire extends KeyWire {
   readonly text: string
 }
 
-export interface WorkerKeyWire extends Omit<KeyWire, 'account_id' | 'scopes' | 'previous_until'> {
+export interface WorkerKeyWire extends Omit<KeyWire, 'account_id' | 'scopes' | 'endpoints' | 'previous_until'> {
   readonly pools: readonly string[]
   readonly credentials: boolean
 }

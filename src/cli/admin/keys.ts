@@ -26,6 +26,7 @@ export function addKeys(program: Command, terminal: Terminal, finish: Finish): v
       .description('create a key; it is shown once')
       .requiredOption('--account <id>', 'whose key it is')
       .option('--scopes <list>', 'what it may do, comma separated, such as jobs:read,jobs:write; default: everything')
+      .option('--endpoints <list>', 'call and see only these, comma separated, such as poster,thumb@production')
       .option('--name <text>', 'a name for people')
       .option(...EXPIRES_OPTION),
     { ask: create, show: showNew },
@@ -76,17 +77,25 @@ function keyIdOf(given = ''): string {
 }
 
 function create(client: AdminClient, options: Options): Promise<ShownKeyWire> {
-  return client.call('POST', `${pathOf(accountOf(options))}/keys`, toKeyBody(options, 'scopes'))
+  const endpoints = textOf(options, 'endpoints')
+  return client.call('POST', `${pathOf(accountOf(options))}/keys`, {
+    ...toKeyBody(options, 'scopes'),
+    ...(endpoints !== null && { endpoints: toList(endpoints) }),
+  })
 }
 
 /** The body of a new key, with the list of what it may do or reach. */
 function toKeyBody(options: Options, list: 'scopes' | 'pools'): Readonly<Record<string, unknown>> {
   const [items, name, expires] = [textOf(options, list), textOf(options, 'name'), textOf(options, 'expires')]
   return {
-    ...(items !== null && { [list]: items.split(',').map((item) => item.trim()) }),
+    ...(items !== null && { [list]: toList(items) }),
     ...(name !== null && { name }),
     ...(expires !== null && { expires_at: readExpiry(expires) }),
   }
+}
+
+function toList(text: string): string[] {
+  return text.split(',').map((item) => item.trim())
 }
 
 function rotate(client: AdminClient, options: Options, [id]: readonly (string | undefined)[]): Promise<ShownKeyWire> {
@@ -108,12 +117,13 @@ function readDuration(flag: string, text: string): number {
   }
 }
 
-function showNew({ text, id, account_id, scopes, expires_at, previous_until }: ShownKeyWire): string {
+function showNew({ text, id, account_id, scopes, endpoints, expires_at, previous_until }: ShownKeyWire): string {
   return toPairs([
     ...toShownOnce(text),
     ['id', id],
     ['account', account_id],
     ['scopes', scopes ?? 'everything'],
+    ...(endpoints === null ? [] : ([['endpoints', endpoints]] as const)),
     ['expires', expires_at ?? 'never'],
     ...(previous_until === null ? [] : ([['old secret until', previous_until]] as const)),
   ])
@@ -128,12 +138,12 @@ function toShownOnce(text: string) {
 
 function showList({ keys }: { readonly keys: readonly KeyWire[] }): string {
   return toKeyTable(
-    keys.map((key) => ({ ...key, may: key.scopes ?? 'everything' })),
+    keys.map((key) => ({ ...key, may: key.endpoints ?? key.scopes ?? 'everything' })),
     'scopes',
   )
 }
 
-type ListedKey = Omit<KeyWire, 'account_id' | 'scopes' | 'previous_until'> & {
+type ListedKey = Omit<KeyWire, 'account_id' | 'scopes' | 'endpoints' | 'previous_until'> & {
   readonly may: string | readonly string[]
 }
 

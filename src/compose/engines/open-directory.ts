@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
+import { readCopyPool } from '../../domain/engine/copy-pool.ts'
 import { readCatalog } from '../../domain/engine/directory/catalog-text.ts'
 import { type CommandEngine, createCommandEngine } from '../../domain/engine/directory/engine-commands.ts'
 import { createEngineDirectory, type EngineDirectory } from '../../domain/engine/directory/engine-directory.ts'
@@ -21,7 +22,7 @@ import {
   type EngineLeases,
   type FleetEngine,
 } from '../../domain/engine/fleet/fleet-engine.ts'
-import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'
+import type { RecycleLimits, RememberedEngine } from '../../domain/engine/fleet/fleet-member.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
@@ -53,6 +54,8 @@ interface DirectoryParts {
   readonly quarantineMs?: number
   /** Whether workers of other machines may join; left out: they may not. */
   readonly takesWorkers?: boolean
+  /** Whether engines of releases may come and go; left out: there are none. */
+  readonly hasCopies?: boolean
   /** Of those workers; left out: there are none. */
   readonly workerKeys?: Pick<WorkerKeys, 'find'>
   /** Left out: no other process hears of this one. */
@@ -80,7 +83,7 @@ const FORGET_SHARED_MS = 7 * DAY_MS
 const FORGET_OWN_MS = HOUR_MS
 
 export function claimEngines(parts: DirectoryParts): EngineClaims {
-  const { takesWorkers = false } = parts
+  const { takesWorkers = false, hasCopies = false } = parts
   const contested = parts.node.heartbeat.isAlone ? null : createEngineLeases(parts.clock)
   const leases = contested ?? ALL_ENGINES
   return {
@@ -90,7 +93,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
       const { heartbeat } = node
       const lanes = createLaneTable()
       // The built-in engine alone runs every job that it accepts: no lanes are needed, and its catalog need not be stored.
-      const hasLanes = contested !== null || takesWorkers || engines.some(({ isResident }) => !isResident)
+      const hasLanes = contested !== null || takesWorkers || hasCopies || engines.some(({ isResident }) => !isResident)
       const followed = createFollowed(parts, contested)
       const fleet = createFleet(engines, {
         clock,
@@ -153,6 +156,8 @@ function createFollowed(parts: DirectoryParts, contested: EngineLeases | null) {
   const { store, takesWorkers, workerKeys, clock, log } = parts
   const { engines } = store
   const poolsOf = (engineId: string) => {
+    const copy = copyPoolOf(engineId)
+    if (copy !== null) return new Set([copy])
     const keyId = keyIdOf(engineId)
     return keyId === null ? 'every' : (workerKeys?.find(keyId)?.pools ?? null)
   }
@@ -166,6 +171,16 @@ function createFollowed(parts: DirectoryParts, contested: EngineLeases | null) {
     findCatalogs: engines.findCatalogs,
   }
   return createFollowedEngines({ registry, leases: NO_ENGINES, poolsOf, clock, log })
+}
+
+/** An engine of a copy bears the name of its pool. */
+export function toCopyEngineName(pool: string, number: number): string {
+  return `${pool}/${number}`
+}
+
+function copyPoolOf(engineId: string): string | null {
+  const pool = engineId.split('/', 1)[0] ?? ''
+  return readCopyPool(pool) === null ? null : pool
 }
 
 /** Not of a worker that joined: those hear nothing on the bus. */
@@ -204,7 +219,10 @@ function createForgetChore({ store: { engines, nodes }, workerKeys, clock }: Dir
  * What each engine could run when it was last seen. After a start while an engine is away its classes and weights are still known,
  * so that its jobs are accepted and wait for it.
  */
-async function recallEngines(registry: Store['engines'], engines: readonly FleetEngine[]) {
+export async function recallEngines(
+  registry: Store['engines'],
+  engines: readonly Pick<FleetEngine, 'id' | 'isResident'>[],
+): Promise<ReadonlyMap<string, RememberedEngine>> {
   const ids = new Set(engines.filter(({ isResident }) => !isResident).map(({ id }) => id))
   const hashes = new Map(
     (await registry.list()).flatMap(({ status: { id }, catalogHash }): [string, string][] =>

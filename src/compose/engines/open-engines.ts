@@ -1,11 +1,13 @@
 /** Opens the engines that the configuration names. */
 
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import type { ComfyServer, Equip } from '../../adapters/engines/comfyui/comfy-bounds.ts'
 import { type ComfyEngine, openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
+import { endLeftGroups } from '../../adapters/engines/comfyui/launch/launched-groups.ts'
 import { openEmbeddedEngine } from '../../adapters/engines/embedded/engine.ts'
 import type { FleetConfig } from '../../config/blocks/fleet-config.ts'
 import { readChildEnvironment, readThreadEnvironment } from '../../config/child-environment.ts'
@@ -13,12 +15,14 @@ import type { Config } from '../../config/config.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import { type EngineLeases, type FleetEngine, toResidentEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
+import type { HeldRun } from '../../domain/jobs/job-store.ts'
 import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
 import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
 import type { ServiceNodeParts } from '../process/service-node.ts'
 import { PARTS_OF } from '../roles.ts'
 import { claimEngines, type OpenedDirectory } from './open-directory.ts'
+import type { ReleasesHere } from './open-released.ts'
 import { readServiceId } from './service-id.ts'
 
 interface FleetParts {
@@ -26,10 +30,12 @@ interface FleetParts {
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log
-  readonly store: Pick<Store, 'ensureMeta' | 'engines' | 'nodes'>
+  readonly store: Pick<Store, 'ensureMeta' | 'engines' | 'nodes' | 'jobs'>
   readonly node: ServiceNodeParts
   /** Whether workers of other machines may join; left out: they may not. */
   readonly takesWorkers?: boolean
+  /** Whether accounts may deploy releases; left out: they may not. */
+  readonly hasCopies?: boolean
   /** Of those workers. */
   readonly workerKeys: Pick<WorkerKeys, 'find'>
   /** What the store showed a moment ago; null: it was not looked at. */
@@ -42,6 +48,8 @@ interface FleetParts {
 }
 
 export interface FleetOverrides {
+  /** Releases that deployments may be made of; left out: there are none. */
+  readonly releases?: ReleasesHere
   /** Used instead of the built-in engine; its maker closes it. */
   readonly engine?: Engine
   /** Used instead of all engines that the configuration names. */
@@ -78,7 +86,10 @@ export async function openEngines(config: Config, parts: FleetParts): Promise<Op
     return { opened: await claims.open(overrides.engines), resident: null, untilLateHeard: NONE_LATE }
   }
   const ownerId = await readServiceId(parts.store)
-  await using listed = await openEngineList(config, { ...parts, ownerId, leases: claims.leases })
+  await using listed = await openEngineList(config, {
+    ...{ ...parts, ownerId, leases: claims.leases },
+    findRuns: () => parts.store.jobs.findRuns({}),
+  })
   const opened = await claims.open(listed.engines)
   const areLate = typeof parts.partner?.apiBase === 'object' && config.fleet.launches.length > 0
   if (!areLate) await listed.untilHeard()
@@ -97,12 +108,15 @@ interface EngineList extends AsyncDisposable {
 }
 
 type ListParts = Pick<FleetParts, 'clock' | 'log' | 'tracer' | 'overrides' | 'runModel' | 'partner'> &
-  Pick<ComfyParts, 'node' | 'ownerId' | 'leases'>
+  Pick<ComfyParts, 'node' | 'ownerId' | 'leases' | 'findRuns'>
 
 /** Every engine that the configuration names, whoever may give it work. */
 export async function openEngineList(config: Config, parts: ListParts): Promise<EngineList> {
   await using opening = new AsyncDisposableStack()
-  const comfy = await openComfyEngines(config.fleet, { ...parts, opening })
+  const rememberIn = join(config.dataDirectory, 'launched')
+  const left = endLeftGroups(rememberIn)
+  if (left.length > 0) parts.log.warn({ processes: left }, 'servers that outlived their service were ended')
+  const comfy = await openComfyEngines(config.fleet, { ...parts, opening, rememberIn })
   const resident = config.fleet.hasEmbedded ? await openResident(config, parts) : null
   const opened = opening.move()
   let isKept = false
@@ -123,7 +137,7 @@ export async function openEngineList(config: Config, parts: ListParts): Promise<
  * The id of an engine, by which all processes know it. Alone, an engine is named as an operator would name it; beside others, one
  * that belongs to this process also bears its name, and an address that means this machine the name of the machine.
  */
-function toEngineId(name: string, { heartbeat }: Pick<ServiceNodeParts, 'heartbeat'>): string {
+export function toEngineId(name: string, { heartbeat }: Pick<ServiceNodeParts, 'heartbeat'>): string {
   return heartbeat.isAlone ? name : `${name}-${heartbeat.nodeId.slice(0, 8)}`
 }
 
@@ -178,12 +192,16 @@ function openEmbedded(
 interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'tracer' | 'overrides' | 'partner'> {
   readonly node: Pick<ServiceNodeParts, 'heartbeat'>
   readonly opening: AsyncDisposableStack
+  /** The folder in which launched processes are remembered. */
+  readonly rememberIn: string
   readonly ownerId: string
+  /** The runs of the service that have not ended; left out: they end with the process that follows them. */
+  readonly findRuns?: () => Promise<readonly HeldRun[]>
   readonly leases: EngineLeases
 }
 
 async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise<ComfyEngine[]> {
-  const { clock, log, tracer, node, opening, ownerId, leases } = parts
+  const { clock, log, tracer, node, opening, ownerId, leases, findRuns } = parts
   const { heartbeat } = node
   const env = readChildEnvironment(parts.overrides.environment)
   const servers: { readonly id: string; readonly server: ComfyServer }[] = [
@@ -193,7 +211,12 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
     })),
     ...config.launches.map((command, index) => ({
       id: toEngineId(`launched-${index + 1}`, node),
-      server: { kind: 'supervised', ...withApiBase(command, parts.partner), env } as const,
+      server: {
+        kind: 'supervised',
+        ...withApiBase(command, parts.partner),
+        env,
+        rememberIn: parts.rememberIn,
+      } as const,
     })),
   ]
   const findLive = async () => new Set((await heartbeat.findLive()).map(({ id }) => id))
@@ -204,6 +227,10 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
       server,
       ownerId,
       instanceId: heartbeat.nodeId,
+      ...(server.kind === 'remote' &&
+        findRuns !== undefined && {
+          findRuns: async () => (await findRuns()).filter(({ engineId }) => engineId === id),
+        }),
       ...(!heartbeat.isAlone && {
         siblings: { findLive, mayEndOrphans: () => leases.isHeld(id) && isSteady(heartbeat) },
       }),

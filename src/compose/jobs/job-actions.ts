@@ -12,6 +12,8 @@ import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
 import type { EngineDirectory } from '../../domain/engine/directory/engine-directory.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
+import { createSweepBlobs } from '../../domain/environments/manage-blobs.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import { createBatches } from '../../domain/jobs/batches/batches.ts'
@@ -35,15 +37,18 @@ import { createSubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import { createEngineVerdicts, createRetryEstimate } from '../../domain/jobs/submit/submit-refusals.ts'
 import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
 import { createExpiry, createJobChores, createRecover } from '../../domain/jobs/sweeps/job-chores.ts'
+import { createFindSpared } from '../../domain/jobs/sweeps/spared-engines.ts'
 import type { Heartbeat } from '../../domain/service-nodes/heartbeat.ts'
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { Store } from '../../domain/store.ts'
 import type { ToHook } from '../../domain/webhooks/job-hooks.ts'
+import { keyIdOf } from '../../domain/workers/held-claims.ts'
 import { createConvertFile } from '../../domain/workflows/convert/convert-file.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../../domain/workflows/prepare.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedBus } from '../bus/open-bus.ts'
 import type { AccountRules } from '../open-accounts.ts'
+import type { OpenedModeration } from '../open-moderation.ts'
 import type { OpenedBlobs } from '../storage/open-blobs.ts'
 
 interface JobParts {
@@ -63,12 +68,15 @@ interface JobParts {
   readonly rules: AccountRules | null
   /** Throws when a deployment accepts no jobs at present; absent: there are no deployments. */
   readonly mustTakeJobs?: (pool: string) => void
+  /** Where new jobs of a pool go now, after an update of its deployment; absent: there are no deployments. */
+  readonly currentPool?: (pool: string) => string
   readonly refuseClosedPool?: (pool: string) => Promise<void>
   readonly mustRunModels: NodeModels['mustRun']
   /** Chores of other parts, which run beside those of jobs. */
   readonly chores: readonly Chore[]
   readonly observer: JobObserver
   readonly toHook: ToHook
+  readonly moderation: Pick<OpenedModeration, 'runCheck' | 'outputCheck'>
   /** Whether workflows may name files by their address. */
   readonly takesUrls: boolean
   /** Slices long work on the main thread; all of it shares these slices. */
@@ -77,7 +85,6 @@ interface JobParts {
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log
-  readonly maxOvertakes: number
 }
 
 const MINUTE_MS = 60_000
@@ -106,7 +113,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const storageWatch = createStorageWatch({ fleet, hasRoom: parts.hasRoomFor, log })
   const pools = createPoolWorkers(config, parts, { ...shared, reader, verdicts, storageWatch })
   const worker = pools.create(DEFAULT_POOL, config.workers)
-  const recover = createRecover(shared)
+  const findSpared = createFindSpared({
+    registry: store.engines,
+    isJoined: (engineId) => keyIdOf(engineId) !== null,
+    clock,
+  })
+  const recover = createRecover({ ...shared, findSpared })
   const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
   const chores = createChores(config, parts, { ...shared, reader, recover, lanes, pools })
   const list = createListJobs(shared)
@@ -116,7 +128,6 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     runTerms: {
       extraData,
       observer,
-      maxOvertakes: parts.maxOvertakes,
       maxRunMs: toRunLimit(config.maxRunMs, rules),
       mustBeActive: rules?.mustBeActive,
       onStored: reader.learn,
@@ -162,6 +173,7 @@ interface WorkerParts extends SharedParts {
 /** The workers of this process, one for each pool that has been opened. */
 function createPoolWorkers(config: JobsConfig, parts: JobParts, { reader, verdicts, ...shared }: WorkerParts) {
   const { store, bus, fleet, directory, rules } = parts
+  const { outputCheck } = parts.moderation
   const pools = new Map<Worker, string>()
   const create: CreatePoolWorker = (pool, workers) => {
     const worker = createWorker({
@@ -174,13 +186,13 @@ function createPoolWorkers(config: JobsConfig, parts: JobParts, { reader, verdic
       findWeights: (wanted) => directory.findWeights(wanted, pool),
       verdicts: { ...verdicts, withdraw: (lease, now) => store.jobs.withdraw(lease, now) },
       storeBlob: parts.assets.storeBlob,
+      ...(outputCheck !== null && { outputCheck: { ...outputCheck, storeHeld: parts.assets.storeHeld } }),
       blobs: parts.blobs,
       newId: newUuidV4,
       // Whoever sees the job knows which process runs it.
       workerId: parts.heartbeat.nodeId,
       pool,
       isWoken: () => bus.health()?.isHearing === true,
-      maxOvertakes: parts.maxOvertakes,
       workers,
       previewOutputs: config.previewOutputs,
       maxRunMs: toRunLimit(config.maxRunMs, rules),
@@ -229,6 +241,7 @@ function createChores(
     if (collectIdle(hasLetGo)) hasLetGo = false
   }
   const { jobs, keys, batches, accounts, summaries } = store
+  const sweepBlobs = createSweepBlobs({ store: store.buildBlobs, clock })
   return [
     ...createJobChores({
       ...{ recover, expiry, keys, batches, jobs, accounts, summaries, heartbeat, clock, log },
@@ -238,6 +251,7 @@ function createChores(
     ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat, bus }) : []),
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.collect({ signal }) },
     { name: 'sweep-uploads', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.sweepUploads({ signal }) },
+    { name: 'sweep-build-blobs', runs: 'once', everyMs: 60 * MINUTE_MS, run: sweepBlobs },
     { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: sweepJobCache },
     { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: collectWhenIdle },
     ...parts.chores,
@@ -268,12 +282,14 @@ function createSubmits(
     ...(fleet.hasLanes && { placement: directory, refreshLists: parts.refreshLists }),
   }
   const inspectWorkflow = createInspectWorkflow(workflows)
+  const { runCheck, outputCheck } = parts.moderation
   const admission = {
     admit: rules?.admit,
     pool: DEFAULT_POOL,
     mustTakeJobs: parts.mustTakeJobs,
     mustRunModels: parts.mustRunModels,
     toHook: parts.toHook,
+    ...(outputCheck !== null && { checkedBy: outputCheck.keyOf }),
     retryAfterSeconds: estimate.retryAfterSeconds,
     // Beside other processes, whatever still reaches this one is taken: another one runs it.
     isClosing: () => store.isExclusive && worker.stats().isDraining,
@@ -285,6 +301,7 @@ function createSubmits(
     ...admission,
     reuse,
     newJobId,
+    ...(runCheck !== null && { checkJob: runCheck.job }),
     prepareWorkflow: timed(tracer, 'workflow.prepare', createPrepareWorkflow(workflows)),
     ...(tracer !== undefined && { currentTrace: () => tracer.active()?.context ?? null }),
     refuseClosedPool: parts.refuseClosedPool,
@@ -295,14 +312,21 @@ function createSubmits(
     submit: timed(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)),
     answerAgain: timed(tracer, 'job.reuse', (job, again, claim) => store.jobs.answerAgain(job, again, claim)),
   } satisfies Pick<Store['jobs'], 'submit' | 'answerAgain'>
-  const engineCheck = fleet.hasLanes && { engineCheck: { verdicts, roomFor: (lane: string) => fleet.roomFor(lane) } }
-  const submit = traced(tracer, 'job.submit', createSubmit({ ...recording, store: recordJob, ...engineCheck }))
+  const engineCheck = fleet.hasLanes && {
+    engineCheck: { verdicts, roomFor: (lane: string, pool: string) => fleet.roomFor(lane, pool) },
+  }
+  const submit = traced(
+    tracer,
+    'job.submit',
+    followUpdates(createSubmit({ ...recording, store: recordJob, ...engineCheck }), parts.currentPool),
+  )
   const forBatches = { store: store.batches, keys: store.keys, newBatchId: newJobId }
   return {
     submit,
     trySubmit: createTrySubmit({
       ...{ ...admission, ...workflows, reuse, inspectWorkflow },
       ...{ keys: store.keys, ledger: store.ledger, accounts: store.accounts },
+      runLimits: store.runLimits,
       limitsOf: (accountId) => {
         const limits = rules?.limitsOf(accountId) ?? null
         return { maxRunning: limits?.concurrentJobs ?? null, maxQueued: limits?.queuedJobs ?? config.maxQueued }
@@ -312,7 +336,37 @@ function createSubmits(
       ...{ inspectWorkflow, submit, turns, catalog: workflows.catalog, pool: DEFAULT_POOL },
       ...(fleet.hasLanes && { placement: directory }),
     }),
-    submitBatch: traced(tracer, 'batch.submit', createSubmitBatch({ ...recording, ...forBatches })),
+    submitBatch: traced(
+      tracer,
+      'batch.submit',
+      followUpdates(createSubmitBatch({ ...recording, ...forBatches }), parts.currentPool),
+    ),
+  }
+}
+
+const MAX_UPDATES = 5
+
+/**
+ * Sends what comes to a deployment on a release to the copy that serves. An update may land between the look at the deployment and the
+ * record of the job; nothing is recorded then, and it is sent to the next copy.
+ */
+function followUpdates<Request extends { readonly pool?: string | null }, Answer>(
+  send: (request: Request) => Promise<Answer>,
+  currentPool: JobParts['currentPool'],
+): (request: Request) => Promise<Answer> {
+  if (currentPool === undefined) return send
+  return async (request) => {
+    const { pool: asked } = request
+    if (asked == null) return send(request)
+    for (let updates = 0; ; updates++) {
+      const pool = currentPool(asked)
+      try {
+        return await send({ ...request, pool })
+      } catch (error) {
+        const isRefused = error instanceof ServiceError && error.refusal === 'deployment_not_ready'
+        if (!isRefused || currentPool(asked) === pool || updates === MAX_UPDATES) throw error
+      }
+    }
   }
 }
 

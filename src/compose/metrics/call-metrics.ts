@@ -4,6 +4,7 @@ import { MICROS_PER_USD } from '../../../lib/text/usd.ts'
 import type { ObserveExchange } from '../../adapters/providers/declarative/provider-context.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
 import type { RouterRefusal } from '../../domain/models/router-error.ts'
+import type { HookObserver } from '../../domain/moderation/ask-hook.ts'
 import type { DeliveryObserver } from '../../domain/webhooks/deliver-webhooks.ts'
 
 /** The published error type of a refusal, used as a label. */
@@ -37,6 +38,14 @@ export function createCallObserver(registry: Registry, errorTypeOf: ErrorTypeOf)
     'provider',
     'model',
   ])
+  const attempts = counter(
+    'atelier_model_attempts_total',
+    'Attempts of calls that have several providers, by how they ended.',
+    ['provider', 'model', 'outcome'],
+  )
+  const fallbacks = counter('atelier_model_fallbacks_total', 'Calls that went on to another provider.', [
+    ...(['from', 'to', 'reason'] as const),
+  ])
   const toLabel = (refusal: RouterRefusal | null) => (refusal === null ? '' : errorTypeOf(refusal))
   return {
     ended({ provider, model, refusal, durationMs, chargedMicros }) {
@@ -46,6 +55,8 @@ export function createCallObserver(registry: Registry, errorTypeOf: ErrorTypeOf)
     },
     answered: ({ provider, how, refusal }) => answered.inc({ provider, how, error_type: toLabel(refusal) }),
     polled: ({ provider, outcome }) => polls.inc({ provider, outcome }),
+    attempted: (attempt) => attempts.inc(attempt),
+    fellBack: (move) => fallbacks.inc(move),
     unresolved: ({ provider, model }) => unresolved.inc({ provider, model }),
   }
 }
@@ -111,5 +122,21 @@ export function createDeliveryObserver(registry: Registry): DeliveryObserver {
       seconds.observe(tookMs / 1000)
     },
     disabled: (reason) => disabled.inc({ reason }),
+  }
+}
+
+/** Every question has exactly one outcome, so their sum is how often a hook was asked. */
+export function createHookObserver(registry: Registry): HookObserver {
+  const { counter, histogram } = createSeries(registry)
+  const asked = counter('atelier_moderation_total', 'Questions to the hooks of moderation, by what came of them.', [
+    ...(['hook', 'outcome'] as const),
+  ])
+  const seconds = histogram('atelier_moderation_seconds', 'How long the answer to such a question took.', {
+    buckets: ATTEMPT_SECONDS,
+    labelNames: ['hook'],
+  })
+  return (hook, outcome, tookMs) => {
+    asked.inc({ hook, outcome })
+    seconds.observe({ hook }, tookMs / 1000)
   }
 }

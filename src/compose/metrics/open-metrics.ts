@@ -6,12 +6,14 @@ import { isStoreAway } from '../../domain/errors.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
+import type { HookObserver } from '../../domain/moderation/ask-hook.ts'
 import type { StoreHealth } from '../../domain/store.ts'
 import type { DeliveryObserver } from '../../domain/webhooks/deliver-webhooks.ts'
 import {
   createCallObserver,
   createDeliveryObserver,
   createExchangeObserver,
+  createHookObserver,
   createSeries,
   type ErrorTypeOf,
   type ObserveExchange,
@@ -22,6 +24,7 @@ export interface Metrics {
   readonly callObserver: CallObserver
   readonly observeExchange: ObserveExchange
   readonly deliveryObserver: DeliveryObserver
+  readonly hookObserver: HookObserver
   readonly contentType: string
   render(): Promise<string>
   /** Adds the sources of gauges, which exist only once everything is open. */
@@ -79,6 +82,7 @@ export function openMetrics({ version, role, errorTypeOf }: MetricsOptions): Met
     callObserver: createCallObserver(registry, errorTypeOf),
     observeExchange: createExchangeObserver(registry),
     deliveryObserver: createDeliveryObserver(registry),
+    hookObserver: createHookObserver(registry),
     contentType: registry.contentType,
     render: () => registry.metrics(),
     watch: (sources) => addGauges(registry, sources),

@@ -120,6 +120,8 @@ interface CallerParts extends Pick<Base, 'store' | 'clock' | 'log'> {
   readonly directories: Directories
   /** For tests: in place of every other way to find the account of a credential. */
   readonly authenticate: Authenticate | undefined
+  /** Accounts may deploy releases, in the local kind as well. */
+  readonly hasReleases: boolean
   readonly opening: AsyncDisposableStack
 }
 
@@ -133,7 +135,7 @@ export interface Callers {
   readonly maxUploadBytes: PerAccount
   /** null: no limit. */
   readonly storageLimitOf: (accountId: string) => number | null
-  /** null: the local kind, which has none. */
+  /** null: there are none: the local kind without releases. */
   readonly deployments: Deployments | null
 }
 
@@ -147,7 +149,9 @@ export async function openCallers(config: Config, parts: CallerParts): Promise<C
     parts.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const announce = () => directories.announce('deployments')
   const deployments =
-    config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
+    config.deployments === null && !parts.hasReleases
+      ? null
+      : await openDeployments({ store: store.deployments, clock, announce })
   directories.follow({
     ...shared?.lists,
     ...(workerKeys.ring !== null && { keys: workerKeys.ring }),

@@ -1,6 +1,7 @@
 /** Jobs and those who run them: the operations, the workers of this process in every pool that it serves, and the chores. */
 import type { Sealer } from '../../../lib/sealer.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
+import type { DeploymentsConfig } from '../../config/blocks/deployments-config.ts'
 import type { JobsConfig } from '../../config/blocks/jobs-config.ts'
 import type { Config } from '../../config/config.ts'
 import { LOCAL_ACCOUNT_ID } from '../../domain/accounts/account.ts'
@@ -11,11 +12,13 @@ import type { NodeModels } from '../../domain/engine/model-port.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { createServiceSeries, SERIES_STEP_MS, type ServiceSeries } from '../../domain/jobs/read/service-series.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
+import { keyIdOf } from '../../domain/workers/held-claims.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedBus } from '../bus/open-bus.ts'
 import { openPools, type RunningPools } from '../engines/open-deployments.ts'
 import type { OpenedDirectory } from '../engines/open-directory.ts'
 import { createJobActions, type JobActions } from '../jobs/job-actions.ts'
+import type { OpenedModeration } from '../open-moderation.ts'
 import type { OpenedWebhooks } from '../open-webhooks.ts'
 import { PARTS_OF } from '../roles.ts'
 import { createStoreChores } from '../storage/open-store.ts'
@@ -30,6 +33,7 @@ interface JobPhaseParts {
   readonly sealer: Sealer | null
   readonly observer: JobObserver
   readonly webhooks: OpenedWebhooks
+  readonly moderation: OpenedModeration
   readonly mustRunModels: NodeModels['mustRun']
   readonly turns: Turns
   readonly opening: AsyncDisposableStack
@@ -68,10 +72,10 @@ export async function openJobs(config: Config, parts: JobPhaseParts): Promise<Op
   })
   const opens = PARTS_OF[config.role]
   const pools =
-    config.deployments === null || deployments === null
+    deployments === null
       ? null
       : opening.use(
-          openPools(config.deployments, {
+          openPools(config.deployments ?? COPIES_ALONE, {
             ...{ ...base, deployments, jobs, bus, poolSignals },
             tellPool: parts.webhooks.tellPool,
             drainTimeoutMs: config.jobs.drainTimeoutMs,
@@ -96,6 +100,9 @@ export async function openJobs(config: Config, parts: JobPhaseParts): Promise<Op
     },
   }
 }
+
+/** The local kind with releases: no other deployments than those. */
+const COPIES_ALONE: DeploymentsConfig = { domain: null, hook: null, idleAfterMs: 300_000 }
 
 function openSeries({ store, clock }: Base): ServiceSeries {
   return createServiceSeries({
@@ -128,11 +135,13 @@ function createJobs(
     hasRoomFor: opened.hasRoomFor,
     toHook: parts.webhooks.toHook,
     takesUrls: config.inputUrls.isForJobs,
-    maxOvertakes: config.fleet.maxOvertakes,
     heartbeat: node.heartbeat,
     leadership: node.leadership,
     rules: shared,
-    ...(deployments !== null && { mustTakeJobs: (pool) => deployments.mustTakeJobs(pool) }),
+    ...(deployments !== null && {
+      mustTakeJobs: (pool) => deployments.mustTakeJobs(pool),
+      currentPool: (pool) => deployments.current(pool),
+    }),
     async refuseClosedPool(pool) {
       await deployments?.refresh()
       deployments?.mustTakeJobs(pool)
@@ -149,12 +158,12 @@ function createJobs(
   })
 }
 
-interface PreparedParts extends Pick<Base, 'store' | 'takesWorkers'> {
+interface PreparedParts extends Pick<Base, 'store' | 'clock'> {
   readonly jobs: JobActions
 }
 
 /** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
-async function prepareStore(config: Config, { store, jobs, takesWorkers }: PreparedParts): Promise<void> {
+async function prepareStore(config: Config, { store, jobs, clock }: PreparedParts): Promise<void> {
   // Only a process that takes jobs knows how many may wait; the settings of a worker do not say.
   if (PARTS_OF[config.role].surfaces) {
     await store.accounts.put({
@@ -164,8 +173,12 @@ async function prepareStore(config: Config, { store, jobs, takesWorkers }: Prepa
       maxQueued: config.jobs.maxQueued,
     })
   }
-  // No other process has the store, so every lease in it is stale. With other processes or joined workers, leases expire by themselves.
-  if (store.isExclusive && !takesWorkers) await jobs.recover({ releaseAll: true })
+  if (store.isExclusive) {
+    // No other process has the store, so every lease in it is stale, but those of workers that joined: they bring their runs.
+    const stale = (await store.jobs.findRuns({})).filter(({ engineId }) => keyIdOf(engineId) === null)
+    await store.jobs.leave(stale, clock.now())
+    await jobs.recover()
+  }
   await jobs.lanes.start()
 }
 

@@ -4,6 +4,7 @@
  */
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { Network } from '../../../lib/outbound/network.ts'
 import { createSealer, type Sealer } from '../../../lib/sealer.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
@@ -15,16 +16,22 @@ import { type ContentSigner, createContentSigner, type SigningKey } from '../../
 import type { Engine, EngineRun } from '../../domain/engine/engine-port.ts'
 import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
 import { createWeightManager, type WeightManager } from '../../domain/engine/weights/manage-weights.ts'
+import type { Builder } from '../../domain/environments/builder.ts'
 import type { Store } from '../../domain/store.ts'
 import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
 import { type AssetActions, createAssetActions } from '../asset-actions.ts'
 import { type OpenedBus, openBus } from '../bus/open-bus.ts'
 import type { OpenedDirectory } from '../engines/open-directory.ts'
 import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
+import { NO_RELEASES, type OpenedReleased } from '../engines/open-released.ts'
 import type { Metrics } from '../metrics/open-metrics.ts'
 import { openSignIn } from '../open-accounts.ts'
+import { openBuilderOf } from '../open-builder.ts'
+import { type OpenedBuilds, openBuilds, openReleasesHere } from '../open-builds.ts'
 import { createDirectories } from '../open-directories.ts'
+import { type OpenedEndpoints, openEndpoints } from '../open-endpoints.ts'
 import { openInputUrls } from '../open-input-urls.ts'
+import { type OpenedModeration, openModeration } from '../open-moderation.ts'
 import { type OpenedWebhooks, openWebhooks } from '../open-webhooks.ts'
 import { openWorkerGateway } from '../open-worker-gateway.ts'
 import { PARTS_OF } from '../roles.ts'
@@ -34,6 +41,7 @@ import { type OpenedPartnerNodes, openPartnerNodes } from '../router/partner-nod
 import { openSigningKeys } from '../storage/open-signing-keys.ts'
 import { type Base, type BaseOverrides, type Callers, openBase, openCallers } from './open-base.ts'
 import { type OpenedJobs, openJobs } from './open-jobs.ts'
+import { openReleasedHere } from './open-released-here.ts'
 
 export interface ServiceOverrides extends FleetOverrides, BaseOverrides {
   /** For tests that observe how long work on the main thread is cut into slices. */
@@ -64,11 +72,17 @@ interface OpenedService {
   readonly bus: OpenedBus
   readonly assets: AssetActions
   readonly running: OpenedJobs
+  readonly released: OpenedReleased
   readonly router: Router
+  readonly endpoints: OpenedEndpoints
+  readonly builds: OpenedBuilds
   readonly partner: OpenedPartnerNodes
   readonly signer: ContentSigner
   readonly signIn: SignIn
   readonly webhooks: OpenedWebhooks
+  readonly moderation: OpenedModeration
+  /** null: no environments are made here. */
+  readonly builder: Builder | null
   readonly weights: WeightManager
   /** null: no worker of another machine may join, or this process takes no requests. */
   readonly gateway: WorkerGateway | null
@@ -90,8 +104,12 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   )
   base.figures.address = bus.address
   const directories = opening.use(createDirectories({ store, bus, log }))
-  const { authenticate } = overrides
-  const callers = await openCallers(config, { ...base, secrets, directories, authenticate, opening })
+  const { authenticate, turns = createTurns() } = overrides
+  const network = overrides.models?.network ?? null
+  const builder = await openBuilding(config, secrets, { ...options, base, network })
+  const releases = overrides.releases ?? openReleasesHere(config.builds, { store, builder })
+  const hasReleases = releases !== NO_RELEASES
+  const callers = await openCallers(config, { ...base, secrets, directories, authenticate, hasReleases, opening })
   const workerKeys = callers.workerKeys.keys
   const glance = directories.latest
   const runTokens = Promise.withResolvers<OpenedPartnerNodes['runs']>()
@@ -99,34 +117,35 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const apiBase = toApiBase(config, secrets, listening.promise)
   const equip = async (run: EngineRun) => (await runTokens.promise).equip(run)
   const partnerAccess = apiBase === null ? {} : { partner: { apiBase, equip } }
-  const fleetParts = { ...base, bus, workerKeys, glance, overrides, runModel, ...partnerAccess }
+  const fleetParts = { ...base, bus, workerKeys, glance, overrides, runModel, hasCopies: hasReleases, ...partnerAccess }
   const { opened: openedEngines, resident, untilLateHeard } = await openEngines(config, fleetParts)
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
-  const network = overrides.models?.network ?? null
   const addresses = { listening: listening.promise, internalUrl: bus.address }
   const inputUrls = openInputUrls(config, { ...addresses, secrets, network, version: options.version })
   const { fetchInput } = opening.use(inputUrls)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer, fetchInput })
-  const turns = overrides.turns ?? createTurns()
   const inFolder = { in: 'folder', directory: config.dataDirectory } as const
   const kept = store.isExclusive || sealer === null ? inFolder : ({ in: 'store', store, sealer } as const)
   const signingKeys = await openSigningKeys({ configured: secrets.signingKeys, kept })
+  const common = { secrets, signingKeys, version: options.version, clock, log }
   const webhooks = opening.use(
-    await openWebhooks(config, {
-      ...{ store, secrets, signingKeys, bus, glance, version: options.version, clock, log },
-      observer: metrics.deliveryObserver,
-      network,
-    }),
+    await openWebhooks(config, { ...common, store, bus, glance, network, observer: metrics.deliveryObserver }),
   )
+  const ownUrl = () => toOwnUrl(config, listening.promise)
+  const moderation = opening.use(openModeration(config, { ...common, turns, ownUrl, observer: metrics.hookObserver }))
   const running = await openJobs(config, {
-    ...{ base, callers, engines, bus, assets, sealer, turns, webhooks, opening },
+    ...{ base, callers, engines, bus, assets, sealer, turns, webhooks, moderation, opening },
     observer: metrics.observer,
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
   })
+  const releasedParts = { base, callers, engines, running, bus, releases, overrides }
+  const released = opening.use(await openReleasedHere(config, { ...releasedParts, ...partnerAccess }))
   const signer = createContentSigner(signingKeys, clock)
   const signIn = openSignIn({ ...callers, store, secrets, signingKeys, clock })
-  const routerParts = { base, callers, bus, glance, assets, signer, resident, webhooks, secrets }
+  const endpointParts = { ...base, ...callers, ...running, assets, moderation, turns }
+  const endpoints = openEndpoints({ ...endpointParts, directory: engines.directory, engine: resident })
+  const routerParts = { base, callers, bus, glance, assets, signer, endpoints, webhooks, secrets, sealer }
   const router = opening.use(await openServiceRouter(config, options, routerParts))
   nodeModels.resolve(router.nodeModels)
   const partner = openPartnerNodes({
@@ -138,27 +157,33 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   runTokens.resolve(partner.runs)
   const service = {
     ...{ base, callers, engines, resident, bus, assets, running, router },
-    ...{ partner, signer, signIn, turns, webhooks },
+    ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder },
+    builds: openBuilds(config.builds, { ...base, signingKeys, directory: engines.directory }),
     async listensAt(url: string) {
       listening.resolve(url)
       await untilLateHeard()
     },
-    weights: createWeightManager({
-      places: () => engines.fleet.weightPlaces(),
-      directory: engines.directory,
-      findNodes: () => node.heartbeat.findLive(),
-      rules: config.fleet.weights,
-      newId: newUuidV4,
-      clock,
-    }),
+    weights: openWeights(config, { base, engines }),
   }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
   return { ...service, gateway: hasGateway ? openGateway(service, { runModel, signingKeys }) : null }
 }
 
+function openWeights(config: Config, { base, engines }: Pick<OpenedService, 'base' | 'engines'>): WeightManager {
+  return createWeightManager({
+    places: () => engines.fleet.weightPlaces(),
+    directory: engines.directory,
+    findNodes: () => base.node.heartbeat.findLive(),
+    rules: config.fleet.weights,
+    newId: newUuidV4,
+    clock: base.clock,
+  })
+}
+
 interface RouterParts
-  extends Pick<OpenedService, 'base' | 'callers' | 'bus' | 'assets' | 'signer' | 'resident' | 'webhooks'> {
+  extends Pick<OpenedService, 'base' | 'callers' | 'bus' | 'assets' | 'signer' | 'endpoints' | 'webhooks'> {
   readonly secrets: Secrets
+  readonly sealer: Sealer | null
   readonly glance: ReturnType<typeof createDirectories>['latest']
 }
 
@@ -167,15 +192,14 @@ function openServiceRouter(
   { metrics, overrides }: ServiceOptions,
   parts: RouterParts,
 ): Promise<Router> {
-  const { base, callers, secrets, bus, glance, assets, signer, resident, webhooks } = parts
+  const { base, callers, secrets, sealer, bus, glance, assets, signer, endpoints, webhooks } = parts
   const { store, node, opened, clock, log, tracer } = base
   return openRouter(config.router, {
-    ...{ ...callers, secrets, bus, store, glance, opened, assets, signer, clock, log, tracer },
+    ...{ ...callers, secrets, sealer, bus, store, glance, opened, assets, signer, endpoints, clock, log, tracer },
     directory: config.dataDirectory,
     nodeId: node.heartbeat.nodeId,
     counts: node.counts,
     leadership: node.leadership,
-    engine: resident,
     toHook: webhooks.toHook,
     brands: config.http.brand,
     baseUrl: `${config.http.publicUrl ?? ''}${config.http.mountPrefix}`,
@@ -185,8 +209,21 @@ function openServiceRouter(
   })
 }
 
+/** Begins to make what is queued, if this process has a builder. */
+async function openBuilding(
+  config: Config,
+  secrets: Secrets,
+  { base, network, version, opening }: ServiceOptions & { readonly base: Base; readonly network: Network | null },
+): Promise<Builder | null> {
+  const { store, node, opened, clock, log } = base
+  const own = { builderId: node.heartbeat.nodeId, blobs: opened.blobs, network, version }
+  const building = opening.use(await openBuilderOf(config, { ...own, secrets, store, clock, log }))
+  building.start()
+  return building.builder
+}
+
 function openGateway(
-  { base, callers, engines, running, assets, bus, turns }: Omit<OpenedService, 'gateway'>,
+  { base, callers, engines, running, assets, bus, turns, moderation }: Omit<OpenedService, 'gateway'>,
   parts: { readonly runModel: RunModel; readonly signingKeys: readonly SigningKey[] },
 ): WorkerGateway {
   const { store, node, opened, clock, log } = base
@@ -197,6 +234,7 @@ function openGateway(
     keys: callers.workerKeys.keys,
     blobs: opened.blobs,
     heartbeat: node.heartbeat,
+    outputCheck: moderation.outputCheck,
   })
 }
 
@@ -213,10 +251,16 @@ function toApiBase(
 ): string | Promise<string> | null {
   if (secrets.providers === null) return null
   if (!PARTS_OF[role].surfaces) return http.publicUrl === null ? null : http.publicUrl + http.mountPrefix
+  const url = toOwnUrl({ http }, listening)
+  return typeof url === 'string' ? url + http.mountPrefix : url.then((known) => known + http.mountPrefix)
+}
+
+/** Where others on this machine reach this process, without the mount prefix. */
+function toOwnUrl({ http }: Pick<Config, 'http'>, listening: Promise<string>): string | Promise<string> {
   const host = ANY_ADDRESS.has(http.host) ? '127.0.0.1' : http.host
-  const toBase = (port: number | string) =>
-    `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}${http.mountPrefix}`
-  return http.port === 0 ? listening.then((url) => toBase(new URL(url).port)) : toBase(http.port)
+  const toUrl = (port: number | string) =>
+    `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}`
+  return http.port === 0 ? listening.then((url) => toUrl(new URL(url).port)) : toUrl(http.port)
 }
 
 function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {

@@ -26,7 +26,7 @@ export function toInputUrlsConfig({ inputUrls, kind }: SettingValues, toAbsolute
 export function toInputHeaders({ inputUrls }: SettingValues, toAbsolute: ToAbsolute): Secret<string> | null {
   if (inputUrls === null || inputUrls.kind === 'list') return null
   const { headers = {} } = readObject(inputUrls, toAbsolute)
-  if (!isHeaders(headers)) {
+  if (!areHostHeaders(headers)) {
     throw new ConfigError('"headers" of inputUrls must hold, for each host, an object with the headers that it is sent')
   }
   return new Secret(JSON.stringify(headers))
@@ -52,7 +52,8 @@ const HOST = /^[a-z0-9.-]{1,253}$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/i
 const HEADER_VALUE = /^[\x20-\x7e]{1,8192}$/
 
-function isHeaders(value: unknown): boolean {
+/** By the name of a host, headers by their names. */
+export function areHostHeaders(value: unknown): boolean {
   return (
     isObject(value) &&
     Object.entries(value).every(([host, headers]) => HOST.test(host) && isObject(headers) && areHeaders(headers))

@@ -97,4 +97,13 @@ export const WEBHOOK_SETTINGS = {
     help: 'Lets accounts name addresses of private networks, and plain http. Whoever may add a webhook can then make the service call machines that only it can reach.',
     who: 'Operators whose receivers are in their own network.',
   },
+  moderation: {
+    argument: '<file>',
+    fallback: 'none',
+    read: readWordOr('none', null, readBlock),
+    help: 'Hooks of your own that are asked before a run begins and before its outputs are handed out, and allow, refuse or change them: a JSON file, or, in the config file, an object. `none`: nobody is asked. See docs/moderation.md.',
+    who: 'Operators who answer for what their service takes and makes.',
+    isBlock: true,
+    isSecret: true,
+  },
 } as const satisfies SettingTable

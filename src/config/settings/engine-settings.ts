@@ -1,5 +1,5 @@
 /** The engines: the built-in one, ComfyUI servers, and ComfyUI's own editor in front of the service. */
-import { readChoice, readList, readPath, readWordOr } from '../readers/read-choice.ts'
+import { readBlock, readChoice, readList, readPath, readWordOr } from '../readers/read-choice.ts'
 import { readPublicUrl } from '../readers/read-network.ts'
 import { DAY, MIB, readBytes, readCount, readDurationMs, readRecycling, SECOND, TIB } from '../readers/read-quantity.ts'
 import type { SettingTable } from './setting.ts'
@@ -135,12 +135,35 @@ export const FLEET_SETTINGS = {
     help: 'Whether an operator may upload weights of kinds that can run code when they are loaded, or that cannot be checked (`.ckpt`, `.pt`, `.pth`, `.bin`, `.pkl`, `.onnx`). See docs/weights.md.',
     who: 'Operators who trust the origin of old weights.',
   },
+  builder: {
+    argument: '<file>',
+    fallback: 'none',
+    isBlock: true,
+    isSecret: true,
+    read: readWordOr('none', null, readWordOr('on', { kind: 'on' }, readBlock)),
+    help: 'Whether this process makes the environments of releases: `on`, or a JSON file, or, in the config file, an object, that says from what and where. Whoever may push a build runs code on this machine. `none`: it makes none. See docs/builders.md.',
+    who: 'Operators who let accounts, or themselves, cut releases.',
+  },
   recycleAfter: {
     argument: '<limits>',
     fallback: 'none',
     read: readWordOr('none', {}, readRecycling),
     help: 'When a launched server is replaced by a fresh one, between jobs: after a number of jobs (`500`), once its process uses more memory than a size (`24GiB`), once it has run for a duration (`1d`); several, comma separated. `none`: only when it fails.',
     who: 'Operators whose custom nodes leak memory.',
+  },
+  releaseEngines: {
+    argument: '<n>',
+    fallback: '2',
+    read: readCount({ min: 1, max: 64, example: 2 }),
+    help: 'How many engines of releases may be up at a time on this machine: one for each graphics card. With one, an update of a deployment takes that one over for a moment, and jobs wait meanwhile.',
+    who: 'Operators of machines with several graphics cards, or with one alone.',
+  },
+  releaseIdle: {
+    argument: '<duration>',
+    fallback: '30s',
+    read: readDurationMs({ min: SECOND, max: DAY }),
+    help: "After how long without a job an engine of a release ends that is above its deployment's minimum; a job starts it again.",
+    who: 'Operators who weigh the memory of an idle engine against the wait for its start.',
   },
 } as const satisfies SettingTable
 

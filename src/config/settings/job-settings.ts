@@ -84,7 +84,7 @@ export const JOB_SETTINGS = {
     argument: '<duration>',
     fallback: '30s',
     read: readDurationMs({ min: 0, max: 3600 * SECOND }),
-    help: 'How long running jobs may take to finish after SIGTERM; then they go back to the queue.',
+    help: 'How long running jobs may take to finish after SIGTERM. Then those on ComfyUI servers go on there for the next process, and the others go back to the queue.',
     who: 'Operators whose jobs take longer than 30 s and should end before a new version starts.',
   },
   reuse: {

@@ -1,5 +1,5 @@
 /**
- * Settings of earlier versions. A start accepts them wherever they stand, and says in one warning what happens instead. Those that
+ * Settings of releases. A start accepts them wherever they stand, and says in one warning what happens instead. Those that
  * became part of another setting still count, unless that setting is given itself in the same source or in one that wins over it.
  */
 import { readWordOr } from '../readers/read-choice.ts'
@@ -46,7 +46,6 @@ const inRouterLimits = (member: keyof typeof ROUTER_LIMITS): Folded => ({
   member,
   check: readWordOr('none', null, ROUTER_LIMITS[member]),
 })
-const byVariable = (name: string) => `it is read from the environment alone, as ${name}`
 
 const ANY = { min: 0, max: Number.MAX_SAFE_INTEGER }
 const [readNumber, readSize, readTime] = [readCount(ANY), readBytes(ANY), readDurationMs(ANY)]
@@ -80,7 +79,6 @@ export const RETIRED: Readonly<Record<string, string | Bound | Folded>> = {
     readNumber,
     10_000,
   ),
-  transferGc: 'the service decides',
   synchronous: 'SQLite always writes so that what was acknowledged survives a power cut',
   expiredGrace: bound('an expired job stays readable for an hour', readTime, 3_600_000),
   cancelGrace: bound('a canceled job has 10 s to stop', readTime, 10_000),
@@ -94,7 +92,7 @@ export const RETIRED: Readonly<Record<string, string | Bound | Folded>> = {
   jwtClockSkew: bound('the clock of an issuer may be 30 s off', readTime, 30_000),
   stagingLabel: 'the label of staging addresses is stg',
   maxImagePixels: bound('a picture may have 268,435,456 pixels (16384 × 16384)', readNumber, 268_435_456),
-  maxOvertakes: bound('a job is overtaken by at most 64 later ones whose weights are loaded', readNumber, 64),
+  maxOvertakes: bound('a job is overtaken by at most 1,024 later ones whose weights are loaded', readNumber, 1024),
   engineLostAfter: bound('a ComfyUI server that does not answer for 15 s is lost', readTime, 15_000),
   engineIdleAfter: bound('a job that waits 30 s on a server that runs nothing goes to another one', readTime, 30_000),
   engineQueueAfter: bound(
@@ -102,16 +100,9 @@ export const RETIRED: Readonly<Record<string, string | Bound | Folded>> = {
     readTime,
     600_000,
   ),
-  weightQuota: bound(
-    'uploads of weights are refused only when the disk is nearly full',
-    readSize,
-    Number.POSITIVE_INFINITY,
-  ),
   recycleJobs: inRecycleAfter(readRecycleJobs),
   recycleMemory: inRecycleAfter(readRecycleMemory),
   recycleAge: inRecycleAfter(readRecycleAge),
-  comfyuiNodeDocs: 'help for nodes is read from the folder docs inside comfyuiFrontend, if there is one',
-  comfyuiUserCss: 'the file user.css inside comfyuiFrontend is served, or the one that an account has saved',
   routerMaxBody: bound('the largest input of a model is 100 MiB', readSize, 100 * MIB),
   routerMaxResult: bound('the largest result of a provider is 1 GiB', readSize, GIB),
   routerMaxReplay: bound('results of up to 256 MiB are replayed', readSize, 256 * MIB),
@@ -121,19 +112,7 @@ export const RETIRED: Readonly<Record<string, string | Bound | Folded>> = {
   routerMaxWaiting: bound('an account may have 1,000 queued model calls', readNumber, 1000),
   routerMaxWait: bound('a queued model call waits for an hour at most', readTime, 3_600_000),
   creditsPerUsd: 'one US dollar is 211 credits',
-  webhookTimeout: bound('one attempt to reach a webhook may take 10 s', readTime, 10_000),
-  webhookFirstRetry: 'the second attempt to reach a webhook comes after 5 s',
-  webhookConcurrency: bound('a webhook gets four messages at a time', readNumber, 4),
   logRequests: 'logLevel = debug writes a line for each request',
-  otlpTracesEndpoint: byVariable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),
-  otlpHeaders: byVariable('OTEL_EXPORTER_OTLP_HEADERS'),
-  otlpProtocol: 'spans are sent as Protocol Buffers over HTTP',
-  otlpTimeout: byVariable('OTEL_EXPORTER_OTLP_TIMEOUT'),
-  otelServiceName: byVariable('OTEL_SERVICE_NAME'),
-  otelResourceAttributes: byVariable('OTEL_RESOURCE_ATTRIBUTES'),
-  otelTracesSampler: byVariable('OTEL_TRACES_SAMPLER'),
-  otelTracesSamplerArg: byVariable('OTEL_TRACES_SAMPLER_ARG'),
-  otelSdkDisabled: byVariable('OTEL_SDK_DISABLED'),
 }
 
 /** The retired names that became part of a setting. */

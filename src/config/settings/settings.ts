@@ -3,6 +3,7 @@
  * file, the documentation and the error messages are all derived from it.
  */
 import { ACCOUNT_SETTINGS, DEPLOYMENT_SETTINGS, WEBHOOK_SETTINGS } from './account-settings.ts'
+import { BUILD_SETTINGS } from './build-settings.ts'
 import { ENGINE_SETTINGS, FLEET_SETTINGS, FRONTEND_SETTINGS } from './engine-settings.ts'
 import { ASSET_SETTINGS, JOB_SETTINGS, SERVICE_SETTINGS } from './job-settings.ts'
 import { NETWORK_SETTINGS } from './network-settings.ts'
@@ -19,6 +20,7 @@ export const GROUPS = {
   Assets: ASSET_SETTINGS,
   Accounts: ACCOUNT_SETTINGS,
   Deployments: DEPLOYMENT_SETTINGS,
+  Builds: BUILD_SETTINGS,
   Engine: ENGINE_SETTINGS,
   Fleet: FLEET_SETTINGS,
   Frontend: FRONTEND_SETTINGS,
@@ -37,6 +39,7 @@ export const SETTINGS = {
   ...ASSET_SETTINGS,
   ...ACCOUNT_SETTINGS,
   ...DEPLOYMENT_SETTINGS,
+  ...BUILD_SETTINGS,
   ...ENGINE_SETTINGS,
   ...FLEET_SETTINGS,
   ...FRONTEND_SETTINGS,

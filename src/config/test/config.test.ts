@@ -298,12 +298,12 @@ describe('a setting of an earlier version', () => {
   })
 
   test('that was a stricter limit than the one of today is said to be looser now', () => {
-    const stricter = { urlLifetime: '1h', maxImagePixels: '1000000', routerMaxResult: '10MiB', weightQuota: '1TiB' }
+    const stricter = { urlLifetime: '1h', maxImagePixels: '1000000', routerMaxResult: '10MiB' }
     for (const [name, text] of Object.entries(stricter)) {
       const [line] = warned({ flags: { [name]: text } })
       assert.ok(line.endsWith(`, which is looser than the ${text} asked for; leave it out`), line)
     }
-    for (const flags of [{ urlLifetime: '24h' }, { routerMaxResult: '2GiB' }, { weightQuota: 'none' }]) {
+    for (const flags of [{ urlLifetime: '24h' }, { routerMaxResult: '2GiB' }, { engineQueueAfter: 'none' }]) {
       assert.doesNotMatch(warned({ flags })[0], /looser/)
     }
   })
@@ -316,8 +316,8 @@ test('an unknown ATELIER_ variable causes a warning', () => {
   )
 })
 
-test('there are at most 80 settings, and each says who would set it', () => {
-  assert.ok(SETTING_NAMES.length <= 80)
+test('there are at most 84 settings, and each says who would set it', () => {
+  assert.ok(SETTING_NAMES.length <= 84)
   for (const name of SETTING_NAMES) assert.match(SETTINGS[name].who, /^[A-Z].{15,}\.$/, name)
 })
 

@@ -18,6 +18,8 @@ export interface AccountStore {
 export interface EnforcedLimits {
   readonly maxRunning: number
   readonly maxQueued: number
+  /** Left out: 100. */
+  readonly sharePercent?: number
   /** null: not metered. An account that once was metered keeps its ledger and may then owe without bound. */
   readonly creditFloor: number | null
 }

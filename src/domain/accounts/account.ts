@@ -5,6 +5,8 @@ export interface Account {
   readonly id: string
   readonly maxRunning: number
   readonly maxQueued: number
+  /** Of the engines' time beside others, in percent of an ordinary account; left out: 100. */
+  readonly sharePercent?: number
 }
 
 export const LOCAL_ACCOUNT_ID = 'local'

@@ -185,8 +185,8 @@ class KnownAccounts implements Accounts {
   }
 
   #enforced(account: AccountRecord): EnforcedLimits {
-    const { concurrentJobs, queuedJobs, creditFloorMicros } = this.#limits(account)
-    return { maxRunning: concurrentJobs, maxQueued: queuedJobs, creditFloor: creditFloorMicros }
+    const { concurrentJobs, queuedJobs, sharePercent, creditFloorMicros } = this.#limits(account)
+    return { maxRunning: concurrentJobs, maxQueued: queuedJobs, sharePercent, creditFloor: creditFloorMicros }
   }
 
   #check({ name, tier }: AccountRecord): void {

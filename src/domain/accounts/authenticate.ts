@@ -96,7 +96,7 @@ export function createCallers(deps: AuthenticateDeps): Callers {
     const known = remembered.get(digest)
     if (known !== undefined) return known.caller
     const { accountId, scopes, expiresAt } = token
-    const caller: Caller = { accountId, keyId: null, scopes: scopes === null ? null : new Set(scopes) }
+    const caller: Caller = { accountId, keyId: null, scopes: scopes === null ? null : new Set(scopes), endpoints: null }
     tokenEnds.set(caller, expiresAt)
     remembered.set(digest, { caller, expiresAt })
     return caller
@@ -118,7 +118,12 @@ function createTokenCheck(verify: VerifyToken, deps: TokenCheckDeps): (token: st
       const verified = await verify(token)
       if (verified === null) throw refusedCredential()
       const { accountId, scopes, expiresAt } = verified
-      const caller: Caller = { accountId, keyId: null, scopes: scopes === null ? null : new Set(scopes) }
+      const caller: Caller = {
+        accountId,
+        keyId: null,
+        scopes: scopes === null ? null : new Set(scopes),
+        endpoints: null,
+      }
       tokenEnds.set(caller, expiresAt.getTime())
       remembered.set(digest, { caller, expiresAt: expiresAt.getTime() })
       return caller

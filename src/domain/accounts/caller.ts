@@ -12,6 +12,8 @@ export interface Caller {
   readonly keyId: string | null
   /** What the credential may do; null: everything its account may. */
   readonly scopes: ReadonlySet<string> | null
+  /** The endpoints that it may call and see: `poster`, `thumb@production`. null: all of its account's. */
+  readonly endpoints: readonly string[] | null
 }
 
 /** null: the request carries no credential. Throws `unauthorized`. */
@@ -48,7 +50,7 @@ export interface CredentialProofs {
   resume(proof: CredentialProof): Caller | null
 }
 
-const LOCAL_CALLER: Caller = { accountId: LOCAL_ACCOUNT_ID, keyId: null, scopes: null }
+const LOCAL_CALLER: Caller = { accountId: LOCAL_ACCOUNT_ID, keyId: null, scopes: null, endpoints: null }
 
 /**
  * The local kind: one static token, or none. Without one every credential is ignored, because clients send the key of another
@@ -89,13 +91,20 @@ export const SCOPES = [
 ] as const
 export type Scope = (typeof SCOPES)[number]
 
+/** What a key may do at most that is restricted to some endpoints: all other scopes reach beyond them. */
+export const ENDPOINT_SCOPES: readonly Scope[] = ['endpoints:read', 'endpoints:run']
+
 export function isScope(text: string): text is Scope {
   return (SCOPES as readonly string[]).includes(text)
 }
 
+export function hasScope({ scopes }: Caller, scope: Scope): boolean {
+  return scopes === null || scopes.has(scope)
+}
+
 /** Throws forbidden. Runs before anything is looked up, so the answer is the same for every id. */
-export function mustHaveScope({ scopes }: Caller, scope: Scope): void {
-  if (scopes === null || scopes.has(scope)) return
+export function mustHaveScope(caller: Caller, scope: Scope): void {
+  if (hasScope(caller, scope)) return
   throw new ServiceError('forbidden', `this credential has not the scope ${scope}; use one that has`, {
     details: { scope },
   })

@@ -59,11 +59,6 @@ export interface AssetStore {
    * collectable from `now` on, so a crash before `mint` leaves nothing behind for good.
    */
   announceBlob(hash: string, sizeBytes: number, now: Date): Promise<void>
-  /**
-   * The same for bytes that this process will refer to or give up itself. It lasts as long as the process, whose next start looks for
-   * bytes that nobody knows. Left out by stores that several processes share.
-   */
-  announceBriefly?(hash: string, sizeBytes: number, now: Date): void
   mint(request: MintRequest): Promise<MintOutcome>
   find(accountId: string, assetId: string, now: Date): Promise<Asset | null>
   findMany(accountId: string, assetIds: readonly string[], now: Date): Promise<Asset[]>

@@ -140,7 +140,7 @@ export interface BlobListing {
 export interface Blobs extends BlobStore, BlobListing {}
 
 export interface SettleBlobDeps {
-  readonly assets: Pick<AssetStore, 'announceBlob' | 'announceBriefly'>
+  readonly assets: Pick<AssetStore, 'announceBlob'>
   readonly clock: Clock
 }
 
@@ -167,12 +167,18 @@ export function createStoreBlob(deps: StoreBlobDeps): StoreBlob {
   }
 }
 
-/** The second half, for callers that look at the hash in between. Whoever refers to the bytes belongs to this process. */
+/** How long outputs may wait for the end of their run: longer than runs take. */
+export const HELD_MS = 24 * 3_600_000
+
+/** For bytes whose record comes hours later: they count as if they came later, so that they are collected later. */
+export function toLaterClock(clock: Clock, laterMs: number): Clock {
+  return { now: () => new Date(clock.now().getTime() + laterMs) }
+}
+
+/** The second half, for callers that look at the hash in between. */
 export async function settleBlob(pending: PendingBlob, { assets, clock }: SettleBlobDeps): Promise<void> {
   try {
-    const announced = [pending.hash, pending.sizeBytes, clock.now()] as const
-    if (assets.announceBriefly === undefined) await assets.announceBlob(...announced)
-    else assets.announceBriefly(...announced)
+    await assets.announceBlob(pending.hash, pending.sizeBytes, clock.now())
   } catch (error) {
     await pending.discard()
     throw error

@@ -328,11 +328,15 @@ export function isDataUrl(text: string): boolean {
   return /^data:/i.test(text)
 }
 
-function readDataUrl(url: string): { readonly contentType: string; readonly bytes: Buffer } {
+/** `most`: how many bytes in base64; left out: as many as a request may bring along. Throws GivenFileError. */
+export function readDataUrl(
+  url: string,
+  most = INLINE_BYTES,
+): { readonly contentType: string; readonly bytes: Buffer } {
   const [head, type, parameters] = DATA_URL.exec(url.slice(0, 1024)) ?? []
   if (head === undefined) throw new GivenFileError('not_a_file', 'the data URL has no comma before its content')
   const isBase64 = /;\s*base64$/i.test(parameters)
-  const maxBytes = isBase64 ? INLINE_BYTES : PLAIN_BYTES
+  const maxBytes = isBase64 ? most : PLAIN_BYTES
   // Four characters of base64 make three bytes; three make one where each is written with a %.
   if (url.length - head.length > maxBytes * (isBase64 ? 1.4 : 3)) throw tooLarge(maxBytes)
   const content = url.slice(head.length)

@@ -4,17 +4,23 @@
  */
 import type { Micros } from '../../../lib/text/usd.ts'
 
-/** What a charge is for. A job has a pool, a call of a model has the model; null as well where it was not noted. */
+/** What a charge is for. A job has a pool, a call of a model has the model, a run of an endpoint has that; null as well where it was not noted. */
 export interface ChargeLabels {
   readonly pool: string | null
   readonly model: string | null
   /** null: the local kind, or a token that was signed elsewhere. */
   readonly keyId: string | null
+  readonly endpoint: string | null
+  readonly endpointVersion: number | null
+  /** What its caller called it. */
+  readonly tag: string | null
 }
 
-export const NO_LABELS: ChargeLabels = { pool: null, model: null, keyId: null }
+export const NO_LABELS: ChargeLabels = {
+  ...{ pool: null, model: null, keyId: null, endpoint: null, endpointVersion: null, tag: null },
+}
 
-export const CHARGE_GROUPS = ['day', 'model', 'pool', 'key', 'account'] as const
+export const CHARGE_GROUPS = ['day', 'model', 'pool', 'endpoint', 'key', 'account'] as const
 export type ChargeGroup = (typeof CHARGE_GROUPS)[number]
 
 /** `job` and `call`: a run of a workflow, and a call of a model. */
@@ -29,7 +35,7 @@ export interface ChargeSum {
 }
 
 export interface GroupSum extends ChargeSum {
-  /** The model, pool, key or account; null: there is none, or it was not noted. */
+  /** The model, pool, endpoint, key or account; null: there is none, or it was not noted. */
   readonly name: string | null
   /** null where a group may hold both. */
   readonly work: ChargedWork | null

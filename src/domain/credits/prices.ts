@@ -8,6 +8,8 @@ export interface PoolPrice {
   readonly minimumMicros: Micros
   /** What is set aside when a job is accepted: the price of a usual run. */
   readonly holdMicros: Micros
+  /** The price of an endpoint: what is set aside is the most that it costs, and a run that fails costs nothing. */
+  readonly isAgreed?: boolean
 }
 
 interface Prices {

@@ -60,7 +60,8 @@ export function createReportUsage(ledger: Pick<LedgerStore, 'charges'>, clock: C
   }
 }
 
-function readPeriod({ from, to, timeZone }: UsageWish, now: Date) {
+/** Throws invalid_request. */
+export function readPeriod({ from, to, timeZone }: Omit<UsageWish, 'by'>, now: Date) {
   const zone = timeZone ?? 'UTC'
   const dateOf = zone.length > MAX_ZONE_LENGTH ? null : openZone(zone)
   if (dateOf === null) throw refused('tz must be the name of a time zone, such as Europe/Vienna')

@@ -33,6 +33,19 @@ export interface EngineRun {
    */
   reserveOutputNumbers(folder: string, prefix: string, count: number): Promise<number>
   /**
+   * The engine may have this run already, from a process before this one: it is looked for there and followed to its end, and begun
+   * nowhere. Left out: it begins.
+   */
+  readonly isAdopted?: true
+  /** It came with credentials that nobody knows any more, so whatever is printed may hold them. */
+  readonly areCredentialsLost?: true
+  /** Of an adopted run that had ended before anybody looked: how long it took. */
+  readonly onEndedBefore?: (tookMs: number) => void
+  /** Settles when nothing that the engine still keeps of the run is needed any more; false: somebody else needs it. Left out: at its end. */
+  readonly settled?: Promise<boolean>
+  /** Whether another engine could run it now; left out: it could. */
+  readonly hasOther?: () => boolean
+  /**
    * Called when the engine has computed everything and the run will succeed; what follows is only read from it, so the next run may
    * have its place. An engine that never calls it has its place taken until the run is over.
    */
@@ -42,6 +55,8 @@ export interface EngineRun {
 export interface RunOptions {
   /** Aborted to interrupt the run: the engine answers with `interrupted` (or whatever it reached first). */
   readonly signal: AbortSignal
+  /** Aborted to leave the run to whoever adopts it: the events end, and nothing on the engine is stopped or removed. */
+  readonly leave?: AbortSignal
 }
 
 export interface Engine extends AsyncDisposable {

@@ -4,12 +4,15 @@
  * A write of a worker counts only while its lease stands and, for an end, while the job is in one of the states that `from` lists;
  * cancel, release, reap and expire choose the next state from the present one. All of these moves stand in transitions.ts.
  */
+
 import type { TraceContext } from '../../../lib/tracing/trace-context.ts'
+import type { BudgetExcess } from '../credits/budgets/budget.ts'
 import type { PoolPrice } from '../credits/prices.ts'
 import type { EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { NewHook } from '../webhooks/webhook.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
+import type { RunBound, RunExcess } from './limits/run-limits.ts'
 import type { RunRecord } from './run/record/run-record.ts'
 import type { JobOrigin, JobRecipe } from './submit/job-origin.ts'
 import type { JobStatus, RunEndStatus } from './transitions.ts'
@@ -50,6 +53,8 @@ export interface NewJob {
   readonly keepsResult?: boolean
   /** In a batch: it is answered with this result, if that is still there. */
   readonly again?: ResultAgain | null
+  /** What it has to fit into, beside the limits of its account; left out: nothing. */
+  readonly within?: readonly RunBound[]
 }
 
 /** A result that was found for a job. */
@@ -73,15 +78,19 @@ export type AnswerOutcome =
   | { readonly outcome: 'gone' }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
   | { readonly outcome: 'pool_closed' }
+  | { readonly outcome: 'out_of_bounds'; readonly excess: RunExcess }
 
 export type SubmitOutcome =
   | { readonly outcome: 'queued'; readonly job: Job }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
   | { readonly outcome: 'queue_full' }
-  | { readonly outcome: 'insufficient_credits' }
+  /** `budget`: the one that is used up; left out: the account has not enough credit. */
+  | { readonly outcome: 'insufficient_credits'; readonly budget?: BudgetExcess }
   | { readonly outcome: 'id_taken' }
   /** The pool is that of a deployment which takes no jobs now. */
   | { readonly outcome: 'pool_closed' }
+  /** One of its bounds is in the way. */
+  | { readonly outcome: 'out_of_bounds'; readonly excess: RunExcess }
 
 export interface ClaimRequest {
   readonly pool: string
@@ -95,11 +104,18 @@ export interface ClaimRequest {
    * A job is overtaken, for the sake of loaded weights, by at most this many jobs that were submitted after it.
    */
   readonly maxOvertakes: number
+  /**
+   * Among accounts whose use of the pool's engines is at most so much above the least of those that wait, loaded weights decide who is
+   * next. Left out: 0, so that the account with the least is.
+   */
+  readonly creditMs?: number
 }
 
 export interface Claim {
   readonly job: Job
   readonly leaseId: string
+  /** It is a run that the engine may have already: the id of the lease under which it began there. Left out: it begins. */
+  readonly runId?: string
   /** The engine that was chosen for it. */
   readonly engineId: string
   readonly needs: string
@@ -109,12 +125,14 @@ export interface Claim {
   /** Handed over with every claim; erased when the job ends. */
   readonly sealedExtraData: Uint8Array | null
   readonly notes: string | null
-  /** Outputs of earlier attempts, which are no longer listed with the job. */
+  /** Outputs of earlier attempts, which are no longer listed with the job; of an adopted run, those that it lists. */
   readonly earlierOutputs: readonly Output[]
   /** How many of its earlier attempts failed for a reason that may have been their engine's. */
   readonly engineLosses: number
   /** Its end brings the key of its result, where it has one. */
   readonly keepsResult?: boolean
+  /** Its outputs are written with its end, because the service has them checked before. */
+  readonly holdsOutputs?: boolean
   /** The trace that its submit belonged to; left out or null: none is known. */
   readonly trace?: TraceContext | null
 }
@@ -135,6 +153,25 @@ export interface ReturnedLease extends Lease {
    * so many claims after the latest one. Left out or 0: the job goes back to its former position.
    */
   readonly spentTurns?: number
+}
+
+export interface HeldRunsQuery {
+  /** Only those whose lease ran out before this moment; left out: all. */
+  readonly lapsedBefore?: Date
+}
+
+/** A run that has not ended, whoever follows it. */
+export interface HeldRun extends Lease {
+  readonly engineId: string
+  readonly attempt: number
+  /** The id of the lease under which it began. */
+  readonly runId: string
+  readonly leaseUntil: Date
+}
+
+/** A process that reaches engines asks for what others left running there. */
+export interface AdoptRequest extends Pick<ClaimRequest, 'pool' | 'workerId' | 'leaseId' | 'leaseUntil' | 'now'> {
+  readonly engineIds: readonly string[]
 }
 
 /** Who holds slots, and what others would have to wait for there. */
@@ -175,6 +212,8 @@ export type CommitOutcome =
       readonly status: JobStatus
       /** As it stands after its last write; absent after any other. */
       readonly job?: Job
+      /** Why it failed, where another end was written than the one that was asked for. */
+      readonly error?: JobError | null
     }
   | { readonly outcome: 'lost' }
 
@@ -216,6 +255,9 @@ export interface WaitingLane extends LanePlace {
 
 /** What a worker needs of the store: it may be this process's own, or another process's that answers over a wire. */
 export interface RunStore extends Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release'> {
+  /** Both left out by a store whose runs end with the process that follows them. */
+  readonly adopt?: JobStore['adopt']
+  readonly leave?: JobStore['leave']
   /** Left out by a store that asks again by itself until a claim is answered. */
   readonly findClaim?: JobStore['findClaim']
   /** Left out by a store that does not tell who else waits. */
@@ -237,6 +279,8 @@ export interface JobStore {
   answerAgain(job: NewJob, again: ResultAgain, claim: KeyClaim | null): Promise<AnswerOutcome>
   /** Forgets keys whose jobs are past their retention; returns how many. */
   sweepResults(now: Date): Promise<number>
+  /** Forgets what accounts used of pools where they ran nothing since then: long ago they would have been forgiven it. */
+  sweepShares(before: Date): Promise<number>
 
   /** null for a job that is unknown, not this account's, or past its retention. */
   find(accountId: string, jobId: string, now: Date): Promise<Job | null>
@@ -251,9 +295,12 @@ export interface JobStore {
   list(accountId: string, query: ListQuery): Promise<Job[]>
 
   /**
-   * The best queued job whose account may run one more, with an engine that can run it, or null. Accounts with the fewest running
-   * jobs come first, then those that were served longest ago, then priority inside the account; among equals the engines' ranks
-   * decide within `maxOvertakes`, then submit order. Costs the same whatever the backlog: it looks at the head of each lane.
+   * The best queued job whose account may run one more, with an engine that can run it, or null. Where engines offer lanes, each account
+   * has used so much of the pool's time: what its runs took, and what those that run are foreseen to take, by its share. Among the
+   * accounts within `creditMs` of the least, the engines' ranks decide within `maxOvertakes`, then the least use, then submit order;
+   * inside an account priority comes first. One that comes back has used as much as the least of those that waited meanwhile.
+   * An engine without lanes takes the job of the account with the fewest running jobs, then of the one that was served longest ago.
+   * Costs the same whatever the backlog: it looks at the head of each lane.
    * Outputs of an earlier attempt are no longer listed from here on; their assets stay readable until the end of the job's
    * retention, for clients that know them.
    */
@@ -294,9 +341,21 @@ export interface JobStore {
   /**
    * Jobs whose lease ran out before `now`: requeued with the next attempt, or ended with `error` once `maxAttempts` were
    * spent (`canceled` when a cancel was under way). `lapsedBefore` (default `now`) lets a start-up take leases that a dead
-   * process of this directory still holds, while whatever ends is dated `now`.
+   * process of this directory still holds, while whatever ends is dated `now`. `spared`: engines whose runs may still be adopted;
+   * a run that was adopted too often in a row is not spared.
    */
-  reap(options: { now: Date; lapsedBefore?: Date; maxAttempts: number; error: JobError }): Promise<TouchedJob[]>
+  reap(options: {
+    now: Date
+    lapsedBefore?: Date
+    maxAttempts: number
+    error: JobError
+    spared?: readonly string[]
+  }): Promise<TouchedJob[]>
+  findRuns(query: HeldRunsQuery): Promise<readonly HeldRun[]>
+  /** Ends leases and leaves the runs where they are: they stay `running` until somebody adopts them, or they are reaped. */
+  leave(leases: readonly Lease[], now: Date): Promise<number>
+  /** A run on one of these engines whose lease ran out, with the attempt that it has, or null. It is taken by one asker only. */
+  adopt(request: AdoptRequest): Promise<Claim | null>
   /** Live jobs past their retention become `expired`. */
   expire(now: Date, limit: number): Promise<TouchedJob[]>
   /** Removes terminal jobs past their retention (expired ones once `expiredBefore` has passed) with logs, workflow and outputs. */

@@ -27,6 +27,10 @@ export function canMove(from: JobStatus, to: JobStatus): boolean {
 /** How a run may end its job. */
 export type RunEndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled'>
 
+export function isRunEnd(status: JobStatus): status is RunEndStatus {
+  return status === 'succeeded' || status === 'failed' || status === 'canceled'
+}
+
 /** The states in which the worker that holds a job may end it so: what the compare-and-set of its last write must find. */
 export function statesBeforeEnd(to: RunEndStatus): readonly JobStatus[] {
   return JOB_STATUSES.filter((from) => isHeld(from) && canMove(from, to))

@@ -5,12 +5,13 @@
  */
 import { type Clock, uptimeMs } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
+import { stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createDoorbell } from '../../../lib/waiting/sleep.ts'
 import { isStoreAway } from '../errors.ts'
-import type { WebhookSecrets } from './job-hooks.ts'
+import { readForm, type WebhookSecrets } from './job-hooks.ts'
 import type { SendAnswer, WebhookSender } from './sender.ts'
-import type { AttemptOutcome, DisableReason } from './webhook.ts'
+import type { AttemptOutcome, DisableReason, TellAs } from './webhook.ts'
 import type { AttemptEnd, ClaimedDelivery, DeliveryFate, WebhookStore } from './webhook-store.ts'
 
 interface WebhookDeliverer extends AsyncDisposable {
@@ -40,6 +41,8 @@ interface DelivererDeps {
   /** Whether messages may wait in the store; false saves the query. */
   readonly mayHavePending: () => boolean
   readonly perEndpoint: number
+  /** By the names of forms; null: they are for other processes. */
+  readonly forms: ReadonlyMap<string, TellAs> | null
   /** How long one try may take. */
   readonly timeoutMs: number
   readonly firstRetryMs: number
@@ -92,7 +95,7 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
     const now = clock.now()
     const claimed = await store.claim({
       ...{ leaseId: deps.newId(), now, until: new Date(now.getTime() + deps.timeoutMs + END_WRITTEN_MS) },
-      ...{ limit: room, perEndpoint: deps.perEndpoint },
+      ...{ limit: room, perEndpoint: deps.perEndpoint, knowsForms: deps.forms !== null },
     })
     for (const each of claimed) begin(each)
     return true
@@ -136,13 +139,22 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
 
 /** One try of a message, and what follows from it. */
 function createDeliver({ store, clock, log, observer, ...deps }: DelivererDeps, signal: AbortSignal) {
+  async function toBody(claimed: ClaimedDelivery): Promise<string | null> {
+    const { endpoint } = claimed
+    const form = readForm(endpoint)
+    const tellAs = form === null ? undefined : deps.forms?.get(form.name)
+    if (form === null || tellAs === undefined) return null
+    const told = await tellAs(claimed, { accountId: endpoint.accountId, base: form.base })
+    return told === null ? null : stringifyLosslessJson(told)
+  }
+
   async function trySending(claimed: ClaimedDelivery): Promise<SendAnswer> {
     const at = clock.now()
     const { endpoint } = claimed
     const secrets = deps.secrets.of(endpoint, at)
     if (secrets.length === 0)
       return { outcome: 'unsigned', status: null, response: 'its secret does not open: rotate it' }
-    return deps.sender.send({ message: claimed, endpoint, secrets, at, signal })
+    return deps.sender.send({ message: claimed, body: await toBody(claimed), endpoint, secrets, at, signal })
   }
 
   async function deliver(claimed: ClaimedDelivery): Promise<void> {

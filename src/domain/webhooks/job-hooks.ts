@@ -3,13 +3,20 @@ import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { Sealer } from '../../../lib/sealer.ts'
 import { invalidField } from '../errors.ts'
 import type { WebhookSender } from './sender.ts'
-import type { Endpoint, NewHook, SealedSecrets } from './webhook.ts'
+import type { Endpoint, Form, NewHook, SealedSecrets } from './webhook.ts'
 
 export interface HookWish {
   readonly url: string
   readonly events: readonly string[]
   /** null: the common secret of the account. */
   readonly secret: Uint8Array | null
+  /** Left out: in the words of the service. */
+  readonly form?: Form
+}
+
+/** null: its messages are in the words of the service. */
+export function readForm({ kind, description }: Pick<Endpoint, 'kind' | 'description'>): Form | null {
+  return kind === 'job' && description !== '' ? (JSON.parse(description) as Form) : null
 }
 
 /** Throws invalid_field. */
@@ -21,12 +28,14 @@ interface JobHookDeps {
 }
 
 export function createToHook({ sender, secrets }: JobHookDeps): ToHook {
-  return async (accountId, { url, events, secret }) => {
+  return async (accountId, { url, events, secret, form }) => {
     mustBeAddress(sender, url, 'webhook')
     if (events.length === 0) throw invalidField('webhook.events', 'must name at least one event')
-    const wish = JSON.stringify([accountId, url, [...events].sort(), secret === null ? null : toHex(secret)])
+    const description = form === undefined ? '' : JSON.stringify(form)
+    const parts = [accountId, url, [...events].sort(), secret === null ? null : toHex(secret)]
+    const wish = JSON.stringify(form === undefined ? parts : [...parts, description])
     const id = `whj_${createHash('sha256').update(wish).digest('hex').slice(0, 32)}`
-    return { id, url, events, secret: secret === null ? null : secrets.seal(secret, id) }
+    return { id, url, events, description, secret: secret === null ? null : secrets.seal(secret, id) }
   }
 }
 

@@ -3,6 +3,8 @@ import type { AttemptOutcome, Endpoint, Message } from './webhook.ts'
 
 interface SendRequest {
   readonly message: Message
+  /** null: in the words of the service. */
+  readonly body: string | null
   readonly endpoint: Pick<Endpoint, 'url' | 'kind'>
   /** The message is signed with each of them. */
   readonly secrets: readonly Uint8Array[]

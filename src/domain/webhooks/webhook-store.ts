@@ -38,6 +38,8 @@ interface ClaimDeliveries {
   readonly limit: number
   /** How many are under way to one endpoint at a time, in all processes; to one that fails it is one. */
   readonly perEndpoint: number
+  /** Whether messages in other forms than the service's own are taken, too. */
+  readonly knowsForms: boolean
 }
 
 export type DeliveryFate =

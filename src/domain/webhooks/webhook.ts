@@ -1,9 +1,10 @@
 /** Webhooks: addresses that get a message when something has happened, and the messages. */
+import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 
 /** The events that an endpoint gets by default. */
 export const USUAL_EVENTS = [
   ...(['job.succeeded', 'job.failed', 'job.canceled', 'job.expired'] as const),
-  ...(['model_call.completed', 'credits.low'] as const),
+  ...(['model_call.completed', 'credits.low', 'budget.threshold'] as const),
 ] as const
 /** Frequent, or of use to few: only where they are asked for. */
 const OTHER_EVENTS = ['job.queued', 'job.started', 'output.created', 'webhook.disabled'] as const
@@ -33,6 +34,7 @@ export interface Endpoint extends SealedSecrets {
   readonly accountId: string
   readonly kind: EndpointKind
   readonly url: string
+  /** Of one that came with a job: the form of its messages, or nothing. */
   readonly description: string
   readonly events: readonly string[]
   readonly state: EndpointState
@@ -45,12 +47,27 @@ export interface Endpoint extends SealedSecrets {
   readonly changedAt: Date
 }
 
+/** What messages to an address are written as, where that is not in the words of the service. */
+export interface Form {
+  /** One that a surface knows. */
+  readonly name: string
+  /** Scheme, host and mount prefix at which the caller reached the service: what addresses in the message begin with. */
+  readonly base: string
+}
+
+/** What a message says in another form; null: it cannot be said in it. */
+export type TellAs = (
+  message: Message,
+  to: { readonly accountId: string; readonly base: string },
+) => Promise<JsonObject | null>
+
 /** An endpoint that comes with a job or a call. The same wish of the same account has the same id. */
 export interface NewHook {
   readonly id: string
   readonly url: string
   readonly events: readonly string[]
   readonly secret: Uint8Array | null
+  readonly description: string
 }
 
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed'] as const

@@ -6,9 +6,17 @@
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import type { AssetStore } from '../assets/asset-store.ts'
-import { type BlobStore, type ByteRange, type PendingBlob, settleBlob } from '../assets/blob-store.ts'
+import {
+  type BlobStore,
+  type ByteRange,
+  HELD_MS,
+  type PendingBlob,
+  settleBlob,
+  toLaterClock,
+} from '../assets/blob-store.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import type { Lease } from '../jobs/job-store.ts'
+import type { OutputCheck } from '../jobs/outputs/check-outputs.ts'
 import { type HeldClaims, toLease } from './held-claims.ts'
 import type { OutputReceipts, StoredPiece } from './output-receipts.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
@@ -58,6 +66,8 @@ export interface WorkerFilesDeps {
   readonly receipts: OutputReceipts
   readonly clock: Clock
   storageLeft(accountId: string): Promise<number>
+  /** null: outputs get their records as they come. */
+  readonly outputCheck: Pick<OutputCheck, 'covers'> | null
 }
 
 /** The largest piece that is taken at once. */
@@ -70,23 +80,24 @@ const PIECE_LIFE_MS = 6 * 3_600_000
 export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
   const { blobs, held, receipts } = deps
 
-  /** Counts pieces as if they came later, so that they are collected later. */
-  const laterClock = { now: () => new Date(deps.clock.now().getTime() + PIECE_LIFE_MS) }
+  const pieceClock = toLaterClock(deps.clock, PIECE_LIFE_MS)
+  const heldClock = toLaterClock(deps.clock, HELD_MS)
 
   async function keep(leaseId: string, pending: PendingBlob, { hash, clock }: Expected): Promise<ProvenPiece> {
     if (pending.hash !== hash) {
       await pending.discard()
       throw new ServiceError('hash_mismatch', 'the bytes do not have the hash that was said; send them again')
     }
-    // The worker refers to them when its run has ended, whatever has become of this process by then.
-    await settleBlob(pending, { assets: { announceBlob: deps.assets.announceBlob }, clock })
+    await settleBlob(pending, { assets: deps.assets, clock })
     const piece = { hash, sizeBytes: pending.sizeBytes }
     return { ...piece, receipt: receipts.give(leaseId, piece) }
   }
 
-  async function roomOf(lease: Lease): Promise<number> {
+  /** How much its account may still keep, and whether outputs of the job wait for its end. */
+  async function roomOf(lease: Lease) {
     const { job } = await held.mustFind(lease)
-    return Math.max(0, await deps.storageLeft(job.accountId))
+    const maxBytes = Math.max(0, await deps.storageLeft(job.accountId))
+    return { maxBytes, isHeld: deps.outputCheck?.covers(job.metadata) === true }
   }
 
   async function* readAll(pieces: readonly StoredPiece[]): AsyncGenerator<Uint8Array> {
@@ -110,9 +121,10 @@ export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
     },
     async store(worker, named, { hash, source, signal }) {
       const lease = toLease(worker, named)
-      const maxBytes = Math.min(MAX_PIECE_BYTES, await roomOf(lease))
-      const pending = await blobs.receive(source, { maxBytes, signal })
-      const clock = pending.sizeBytes >= MIN_PIECE_BYTES ? laterClock : deps.clock
+      const room = await roomOf(lease)
+      const pending = await blobs.receive(source, { maxBytes: Math.min(MAX_PIECE_BYTES, room.maxBytes), signal })
+      const isPiece = pending.sizeBytes >= MIN_PIECE_BYTES
+      const clock = room.isHeld ? heldClock : isPiece ? pieceClock : deps.clock
       return keep(lease.leaseId, pending, { hash, clock })
     },
     async join(worker, named, { whole, pieces, signal }) {
@@ -122,10 +134,10 @@ export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
       if (pieces.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) !== whole.sizeBytes) {
         throw invalidField('pieces', `must have ${whole.sizeBytes} bytes together`)
       }
-      const maxBytes = await roomOf(lease)
+      const { maxBytes, isHeld } = await roomOf(lease)
       if (whole.sizeBytes > maxBytes) throw new ServiceError('payload_too_large', `more than ${maxBytes} bytes`)
       const pending = await blobs.receive(readAll(pieces), { maxBytes, signal })
-      return keep(lease.leaseId, pending, { hash: whole.hash, clock: deps.clock })
+      return keep(lease.leaseId, pending, { hash: whole.hash, clock: isHeld ? heldClock : deps.clock })
     },
   }
 }

@@ -15,7 +15,7 @@ const WORKER: WorkerIdentity = {
   keyId: 'abcdefghijkl',
   pools: new Set(['default']),
   hasCredentials: false,
-  caller: { accountId: '$workers', keyId: 'abcdefghijkl', scopes: null },
+  caller: { accountId: '$workers', keyId: 'abcdefghijkl', scopes: null, endpoints: null },
 }
 const PREVIEW_BYTES = 1024 * 1024
 
@@ -31,6 +31,7 @@ function openRig() {
   let isHeld = true
   let looks: Promise<void> = Promise.resolve()
   const live = new WorkerLive({
+    outputCheck: null,
     bus: {
       publishLive: ({ event }) => void told.push(event.type),
       onChanged(listener) {

@@ -8,6 +8,7 @@ import { isStoreAway } from '../errors.ts'
 import type { EventBus, JobMove, Unsubscribe } from '../events/event-bus.ts'
 import type { LiveEvent } from '../events/live-event.ts'
 import type { Lease } from '../jobs/job-store.ts'
+import { type OutputCheck, toWithheld } from '../jobs/outputs/check-outputs.ts'
 import { toBounded } from '../jobs/run/run-steps.ts'
 import type { Heartbeat } from '../service-nodes/heartbeat.ts'
 import { type HeldClaims, toLease, toLeaseId } from './held-claims.ts'
@@ -25,11 +26,15 @@ export interface WorkerLiveDeps {
   readonly held: HeldClaims
   /** Watchers of the worker's jobs are referred to this process. */
   readonly heartbeat: Pick<Heartbeat, 'nodeId'>
+  /** null: watchers see what runs make as they make it. */
+  readonly outputCheck: Pick<OutputCheck, 'covers'> | null
 }
 
 interface Watched {
   readonly leaseId: string
   readonly accountId: string
+  /** What the run makes is not told. */
+  readonly isHeld: boolean
   /** Only the last event may still come. */
   isEnded: boolean
   /** The last event, if it came before the notice of the job's end. */
@@ -141,17 +146,20 @@ class LiveSession {
     if (watched.size >= MAX_HELD) return
     const lease = toLease(this.#deps.worker, named)
     const { job } = await this.#deps.held.mustFind(lease)
-    watched.set(job.id, { leaseId: lease.leaseId, accountId: job.accountId, isEnded: false, lastWord: null })
+    const isHeld = this.#deps.outputCheck?.covers(job.metadata) === true
+    watched.set(job.id, { leaseId: lease.leaseId, accountId: job.accountId, isHeld, isEnded: false, lastWord: null })
   }
 
   async #publish(frame: Buffer): Promise<void> {
     const decoded = decodeFrame(frame)
-    const event = decoded === null ? null : toBounded(decoded.event)
-    if (decoded === null || event === null) return
+    const bounded = decoded === null ? null : toBounded(decoded.event)
+    if (decoded === null || bounded === null) return
     const { lease } = decoded
     const { jobId } = lease
     const known = this.#watched.get(jobId)
     if (known?.leaseId !== toLeaseId(this.#deps.worker, lease.leaseId)) return
+    const event = known.isHeld ? toWithheld(bounded) : bounded
+    if (event === null) return
     const { accountId } = known
     const isLast = isEnd(event)
     if (known.isEnded ? isLast : await this.#isHeld({ jobId, leaseId: known.leaseId })) {

@@ -10,14 +10,16 @@ import { createDoorbell } from '../../../lib/waiting/sleep.ts'
 import type { AssetStore } from '../assets/asset-store.ts'
 import type { EngineDirectory } from '../engine/directory/engine-directory.ts'
 import type { DistantEngine } from '../engine/fleet/lane-offers.ts'
-import { invalidField, ServiceError } from '../errors.ts'
+import { invalidField, isStoreAway, ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
+import { CREDIT_MS, MAX_OVERTAKES } from '../jobs/claim/worker-options.ts'
 import type { Job, Output } from '../jobs/job.ts'
 import type { Claim, CommitOutcome, JobStore, Lease, ReturnedLease, RunChange } from '../jobs/job-store.ts'
 import type { JobObserver } from '../jobs/observer.ts'
 import type { ExtraDataKeeper } from '../jobs/submit/extra-data-keeper.ts'
 import { announceTouched } from '../jobs/sweeps/announce-touched.ts'
 import { type JobStatus, statesBeforeEnd } from '../jobs/transitions.ts'
+import { type CheckEndDeps, createCheckEnd } from './check-end.ts'
 import {
   type HeldClaim,
   type HeldClaims,
@@ -73,12 +75,11 @@ export interface WorkerRunsDeps {
   readonly held: HeldClaims
   readonly assets: Pick<AssetStore, 'find'>
   readonly receipts: Pick<OutputReceipts, 'mustHold'>
-  readonly directory: Pick<EngineDirectory, 'offersOf' | 'isServedBeside'>
-  readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork' | 'onWork'>
+  readonly directory: Pick<EngineDirectory, 'offersOf' | 'isServedBeside' | 'noteRun'>
+  readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork' | 'onWork' | 'onChanged'>
   readonly extraData: Pick<ExtraDataKeeper, 'take' | 'forget'>
   readonly observer: JobObserver
   readonly clock: Clock
-  readonly maxOvertakes: number
   readonly leaseMs: number
   /** For a job of this account; null: no limit. */
   maxRunMs(accountId: string): number | null
@@ -87,6 +88,8 @@ export interface WorkerRunsDeps {
   readonly mustBeActive?: (accountId: string) => void
   /** Called with the job as the store has it now, before the change is published. */
   readonly onStored: (job: Job) => void
+  /** Asks before outputs are handed out; null: nobody is asked. */
+  readonly outputCheck: CheckEndDeps['outputCheck'] | null
 }
 
 // A notice may be lost, and lanes and engines are learnt within seconds.
@@ -151,6 +154,7 @@ function createClaim(deps: WorkerRunsDeps, giveBack: GiveBack): WorkerRuns['clai
       refusal: refusalOf(job.accountId),
       // What its own engines can do, it knows better.
       hasOther: directory.isServedBeside(toNodeId(worker, instanceId), needs),
+      holdsOutputs: deps.outputCheck?.covers(job.metadata) === true,
     }
   }
 
@@ -184,7 +188,7 @@ function createClaim(deps: WorkerRunsDeps, giveBack: GiveBack): WorkerRuns['clai
 }
 
 /** Waits for a job; null: there was none within the time. */
-function createWait({ store, directory, bus, clock, leaseMs, maxOvertakes }: WorkerRunsDeps) {
+function createWait({ store, directory, bus, clock, leaseMs }: WorkerRunsDeps) {
   /** By job id: what its newest claim told of earlier attempts. */
   const earlier = new BoundedMap<string, Pick<Claim, 'leaseId' | 'earlierOutputs'>>(MAX_EARLIER)
 
@@ -201,7 +205,8 @@ function createWait({ store, directory, bus, clock, leaseMs, maxOvertakes }: Wor
       leaseUntil: new Date(now.getTime() + leaseMs),
       now,
       engines,
-      maxOvertakes,
+      maxOvertakes: MAX_OVERTAKES,
+      creditMs: CREDIT_MS,
     })
   }
 
@@ -254,7 +259,8 @@ function createWait({ store, directory, bus, clock, leaseMs, maxOvertakes }: Wor
 }
 
 function createCommit(deps: WorkerRunsDeps): WorkerRuns['commit'] {
-  const { store, held, receipts, bus, extraData, observer, clock } = deps
+  const { store, held, receipts, directory, bus, extraData, observer, clock, outputCheck } = deps
+  const checkEnd = outputCheck === null ? null : createCheckEnd({ ...deps, outputCheck })
 
   /**
    * A worker makes ids for its outputs, and might name a record of somebody else. So what is stored is made of its lease and its id:
@@ -277,17 +283,21 @@ function createCommit(deps: WorkerRunsDeps): WorkerRuns['commit'] {
     return (await deps.assets.find(accountId, assetId, clock.now()))?.jobId === id
   }
 
-  return async (worker, named, fields) => {
-    const lease = toLease(worker, named)
+  return async (worker, namedLease, fields) => {
+    const lease = toLease(worker, namedLease)
     for (const { hash, size_bytes: sizeBytes, receipt } of fields.outputs ?? []) {
       receipts.mustHold(lease.leaseId, { hash, sizeBytes }, receipt)
     }
     if (fields.finish !== undefined) mustBeEnd(fields.finish)
     const now = clock.now()
-    const change = readChange(fields, now)
     // A repeated end finds no job any more; then the store says what became of it.
-    const claim = await held.mustFind(lease).catch(() => null)
-    const outcome = await store.commit(lease, await withOwnIds(change, lease, claim))
+    const claim = await held.mustFind(lease).catch((error: unknown) => {
+      if (checkEnd !== null && isStoreAway(error)) throw error
+      return null
+    })
+    const named = await withOwnIds(readChange(fields, now), lease, claim)
+    const change = checkEnd === null ? named : await checkEnd(lease, claim, named)
+    const outcome = await store.commit(lease, change)
     if (outcome.outcome === 'lost') {
       held.forget(lease.leaseId)
       return outcome
@@ -310,8 +320,9 @@ function createCommit(deps: WorkerRunsDeps): WorkerRuns['commit'] {
     if (claim === null) return outcome
     const executionMs = job.startedAt === null ? null : now.getTime() - job.startedAt.getTime()
     const { status, error } = change.finish
+    if (status === 'succeeded' && executionMs !== null) directory.noteRun(claim.needs, Math.max(0, executionMs))
     observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
-    return outcome
+    return status === fields.finish?.status ? outcome : { ...outcome, error }
   }
 }
 

@@ -172,7 +172,16 @@ export interface LaneTable {
   lanes(): readonly string[]
   /** The lanes that an engine with this catalog can serve. */
   servedBy(catalog: NodeCatalog): readonly string[]
+  /** A run of the lane took so long on its engine. */
+  noteRun(lane: string, ms: number): void
+  /** How long the next run of the lane takes: a mean in which late runs weigh more; of a lane without runs that of all. */
+  foreseenMs(lane: string): number
 }
+
+/** Of the newest run in the mean. */
+const NEWEST_WEIGHT = 0.1
+/** Until anything has run: the order of a picture on a card. */
+const FIRST_RUN_MS = 10_000
 
 /** Which of the lanes of one moment an engine serves. */
 interface Verdicts {
@@ -185,6 +194,8 @@ export function createLaneTable({ maxLanes = 1000 } = {}): LaneTable {
   const known = new Map<string, Needs | null>([[ANY_LANE, null]])
   // Per catalog object: a refreshed catalog is a new one.
   const verdicts = new WeakMap<NodeCatalog, Verdicts>()
+  const meansMs = new Map<string, number>()
+  let meanOfAllMs = FIRST_RUN_MS
   let version = 0
 
   /** Only lanes that are new to a catalog are held against it. */
@@ -211,12 +222,21 @@ export function createLaneTable({ maxLanes = 1000 } = {}): LaneTable {
       known.set(lane, needs)
       if (known.size > maxLanes) {
         const oldest = [...known.keys()].find((each) => each !== ANY_LANE && each !== lane)
-        if (oldest !== undefined) known.delete(oldest)
+        if (oldest !== undefined) {
+          known.delete(oldest)
+          meansMs.delete(oldest)
+        }
       }
       if (isNew) version += 1
     },
     needsOf: (lane) => known.get(lane) ?? null,
     lanes: () => [...known.keys()],
     servedBy: (catalog) => judge(catalog).lanes,
+    noteRun(lane, ms) {
+      const towards = (mean: number) => mean + (ms - mean) * NEWEST_WEIGHT
+      meanOfAllMs = towards(meanOfAllMs)
+      if (known.has(lane)) meansMs.set(lane, towards(meansMs.get(lane) ?? ms))
+    },
+    foreseenMs: (lane) => Math.round(meansMs.get(lane) ?? meanOfAllMs),
   }
 }

@@ -10,6 +10,7 @@ import type { AccountDirectory } from '../../domain/accounts/account-store.ts'
 import type { KeyStore } from '../../domain/accounts/keys/key-store.ts'
 import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import type { DeploymentStore } from '../../domain/deployments/deployment-store.ts'
+import type { EndpointStore } from '../../domain/endpoints/endpoint-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { JobStore } from '../../domain/jobs/job-store.ts'
 import { DEFECT_MESSAGE, REFUSAL_STATUS, toJsonAnswer, toMalformedRequest } from '../kit/answer-errors.ts'
@@ -22,6 +23,7 @@ export interface AuditedStores {
   readonly ledger: LedgerStore
   readonly deployments: DeploymentStore
   readonly cancels: Pick<JobStore, 'cancel'>
+  readonly endpointPrices: Pick<EndpointStore, 'setPrice'>
 }
 
 /** What is about to be changed. Details must not hold a secret. */
@@ -35,6 +37,8 @@ export interface AdminKit {
   readonly clock: Clock
   /** The stores, each of whose writes takes this change's audit line along. */
   audited(request: FastifyRequest, change: Change): AuditedStores
+  /** Who asks, for the audit log. */
+  actorOf(request: FastifyRequest): string
   /** The audit line of a change that no store holds. */
   note(request: FastifyRequest, change: Change): Promise<void>
   /** The body, checked against this schema of the contract; an empty one counts as an empty object. Throws. */

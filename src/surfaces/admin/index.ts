@@ -8,9 +8,11 @@ import type { AccountStore } from '../../domain/accounts/account-store.ts'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
 import type { AuditEntry, AuditStore } from '../../domain/accounts/audit.ts'
 import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
+import type { Budgets } from '../../domain/credits/budgets/manage-budgets.ts'
 import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
+import type { EndpointStore } from '../../domain/endpoints/endpoint-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { readJsonBody } from '../kit/bodies/json-body.ts'
 import { openContract } from '../kit/contracts/contract.ts'
@@ -28,6 +30,12 @@ import {
   listTiers,
   updateAccount,
 } from './operations/accounts.ts'
+import {
+  createAccountBudget,
+  deleteAccountBudget,
+  listAccountBudgets,
+  updateAccountBudget,
+} from './operations/budgets.ts'
 import { checkLedger, grantCredits, listEntries, listHolds, refundCharge } from './operations/credits.ts'
 import {
   createDeployment,
@@ -39,6 +47,7 @@ import {
   stopDeployment,
   updateDeployment,
 } from './operations/deployments.ts'
+import { listAccountEndpoints, setEndpointPrice } from './operations/endpoints.ts'
 import {
   cordonEngine,
   drainEngine,
@@ -101,11 +110,14 @@ const REQUEST_SCHEMAS = [
   'NewKey',
   'KeyRotation',
   'NewGrant',
+  'NewBudget',
+  'BudgetChange',
   'NewRefund',
   'NewDeployment',
   'DeploymentChange',
   'DeploymentStop',
   'NewWorkerKey',
+  'EndpointPriceChange',
 ]
 /** Paths that only the kinds with accounts have. */
 const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|usage|deployments)(\/|$)/
@@ -122,6 +134,7 @@ export function createAdmin(options: AdminOptions): Surface {
   })
   const kit: AdminKit = {
     clock,
+    actorOf: options.actorOf,
     audited: (request, change) => options.audited({ ...change, actor: options.actorOf(request), at: clock.now() }),
     note: (request, change) => options.audit.note({ ...change, actor: options.actorOf(request), at: clock.now() }),
     async readBody<Body>(request: FastifyRequest, schemaName: string): Promise<Body> {
@@ -186,16 +199,19 @@ export interface SharedParts {
   readonly accounts: Accounts
   readonly apiKeys: ApiKeys
   readonly ledger: LedgerStore
+  readonly budgets: Budgets
   readonly reportUsage: ReportUsage
   readonly use: Pick<AccountStore, 'findUse'>
   readonly streamsOf: (accountId: string) => number
   readonly deployments: Deployments
+  readonly endpoints: Pick<EndpointStore, 'list'>
   readonly deploymentView: DeploymentViewDeps
   /** How many jobs a new deployment runs at once unless its request says so. */
   readonly defaultWorkers: number
 }
 
 const SHARED_OPERATIONS = [
+  ...[listAccountBudgets, createAccountBudget, updateAccountBudget, deleteAccountBudget],
   createAccount,
   listAccounts,
   getAccount,
@@ -211,6 +227,8 @@ const SHARED_OPERATIONS = [
   listKeys,
   rotateKey,
   revokeKey,
+  listAccountEndpoints,
+  setEndpointPrice,
   createDeployment,
   listDeployments,
   getDeployment,

@@ -4,10 +4,11 @@
  */
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/accounts/caller.ts'
+import type { PageFiles } from '../kit/content/page-files.ts'
 import type { ContractCheck } from '../kit/contracts/contract.ts'
 import type { SharedStreams } from '../kit/streams/shared-streams.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import { CONSOLE_PATH, type PageFiles } from './console-page.ts'
+import { CONSOLE_PATH } from './console-page.ts'
 
 export const CONSOLE_API = `${CONSOLE_PATH}/v1`
 

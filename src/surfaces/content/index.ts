@@ -4,8 +4,11 @@
  */
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
-import type { OpenContent } from '../../domain/assets/asset-content.ts'
+import type { AssetContent, OpenContent } from '../../domain/assets/asset-content.ts'
+import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { CHECKED_PATH, type CheckLinks } from '../../domain/moderation/check-links.ts'
 import { DOWNLOAD, sendContent } from '../kit/content/send-content.ts'
 import { ANY_ORIGIN } from '../kit/guards/cors.ts'
 import type { Gate } from '../kit/guards/gate.ts'
@@ -18,6 +21,8 @@ interface ContentSurfaceOptions {
   readonly answerError: AnswerError
   readonly verify: VerifyContentUrl
   readonly openContent: OpenContent
+  /** Of the addresses that hooks of moderation get. */
+  readonly checked: { readonly links: Pick<CheckLinks, 'verify'>; readonly blobs: Pick<BlobStore, 'open' | 'stat'> }
   readonly clock: Clock
 }
 
@@ -29,7 +34,7 @@ function withoutDownload(query: string): string {
 }
 
 export function createContentSurface(options: ContentSurfaceOptions): Surface {
-  const { gate, answerError, verify, openContent, clock } = options
+  const { gate, answerError, verify, openContent, checked, clock } = options
 
   function register(app: FastifyInstance): void {
     app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
@@ -44,6 +49,19 @@ export function createContentSurface(options: ContentSurfaceOptions): Surface {
         const content = await openContent(grant.accountId, grant.assetId)
         reply.header(ANY_ORIGIN[0], ANY_ORIGIN[1])
         return sendContent(request, reply, content, { keepSeconds: secondsUntil(grant.expiresAt) })
+      },
+    })
+    app.route({
+      method: METHODS,
+      url: `${gate.mountPrefix}${CHECKED_PATH}`,
+      ...PUBLIC_PAGE,
+      handler: async (request, reply) => {
+        const { hash, sizeBytes, contentType } = checked.links.verify(rawQueryOf(request.raw.url ?? ''))
+        const found = await checked.blobs.stat(hash)
+        if (found?.sizeBytes !== sizeBytes) throw new ServiceError('output_unavailable', 'these bytes are gone')
+        const open: AssetContent['open'] = (range) => checked.blobs.open(hash, range)
+        const asset = { id: hash, hash, sizeBytes, contentType, filePath: null }
+        return sendContent(request, reply, { asset, open, signDirect: null })
       },
     })
   }

@@ -2,12 +2,11 @@
  * The reference pages below /docs, one for each API, and a redirect to them from the root. Each page has its document for
  * machines beside it. They need no token, since they hold nobody's data.
  */
-import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import { type DocumentNode, sendPage } from '../kit/docs-page.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/routes.ts'
 import { mount, type Reference, type Surface } from '../kit/surface.ts'
-import { DOCUMENT, type DocumentNode, renderPage, STYLE } from './render-page.ts'
 
 interface DocsOptions {
   readonly gate: Pick<Gate, 'mountPrefix'>
@@ -18,9 +17,8 @@ interface DocsOptions {
   readonly home?: () => string | null
 }
 
-// Only our own style, known by its digest; no script, no image, no frame, no form.
-const STYLE_DIGEST = createHash('sha256').update(STYLE).digest('base64')
-const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_DIGEST}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+/** Behind the path of a page: its document for machines. */
+const DOCUMENT = '/openapi.json'
 
 const JOBS_PAGE = {
   path: '/docs',
@@ -38,11 +36,12 @@ export function createDocs({ gate, document, others = [], home = () => null }: D
         page.isAtRoot === true ? origin : origin + mountPrefix
       app.get(page.path, PUBLIC_PAGE, (request, reply) => {
         const address = serviceAddressOf(request)
-        const [docsUrl, apiUrl] = [address.origin + address.mountPrefix, apiOf(address)]
-        return reply
-          .header('Content-Security-Policy', POLICY)
-          .header('Content-Type', 'text/html; charset=utf-8')
-          .send(renderPage(page.document as DocumentNode, { ...page, docsUrl, apiUrl, others: rest }))
+        const docsUrl = address.origin + address.mountPrefix
+        return sendPage(reply, page.document as DocumentNode, {
+          documentUrl: docsUrl + page.path + DOCUMENT,
+          exampleUrl: apiOf(address) + page.examplePath,
+          others: rest.map(({ path, title }) => ({ url: docsUrl + path, title })),
+        })
       })
       app.get(page.path + DOCUMENT, PUBLIC_PAGE, (request, reply) => {
         const text = JSON.stringify({ ...page.document, servers: [{ url: apiOf(serviceAddressOf(request)) }] })

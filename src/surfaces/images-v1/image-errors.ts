@@ -49,13 +49,17 @@ const CODES: Partial<Record<Refusal, readonly [status: number, code: string]>> =
   forbidden_origin: [403, 'insufficient_permissions'],
   forbidden_host: [403, 'insufficient_permissions'],
   insufficient_credits: [429, 'insufficient_quota'],
+  spend_limit: [429, 'insufficient_quota'],
   subscription_inactive: [429, 'insufficient_quota'],
   rate_limited: [429, 'rate_limit_exceeded'],
   queue_full: [429, 'rate_limit_exceeded'],
+  run_limit: [429, 'rate_limit_exceeded'],
   too_many_streams: [429, 'rate_limit_exceeded'],
   overloaded: [503, 'server_error'],
   shutting_down: [503, 'server_error'],
   deployment_not_ready: [503, 'server_error'],
+  check_unavailable: [503, 'server_error'],
+  refused_by_policy: [400, 'content_policy_violation'],
   store_unavailable: [503, 'server_error'],
   storage_full: [507, 'server_error'],
   not_found: [404, 'not_found'],
@@ -65,8 +69,8 @@ const CODES: Partial<Record<Refusal, readonly [status: number, code: string]>> =
 }
 // Refused before anything was recorded.
 const MAY_RETRY: ReadonlySet<Refusal> = new Set([
-  ...(['rate_limited', 'queue_full', 'too_many_streams'] as const),
-  ...(['overloaded', 'shutting_down', 'deployment_not_ready'] as const),
+  ...(['rate_limited', 'queue_full', 'run_limit', 'too_many_streams'] as const),
+  ...(['overloaded', 'shutting_down', 'deployment_not_ready', 'check_unavailable'] as const),
 ])
 
 function toImageError(error: unknown): Told | null {

@@ -2,7 +2,7 @@
 import { type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import type { PictureFormat } from '../../domain/assets/pictures.ts'
 import { invalidField } from '../../domain/errors.ts'
-import { isMetadataValue } from '../../domain/jobs/submit/job-origin.ts'
+import { isMetadataValue } from '../../domain/jobs/submit/job-labels.ts'
 
 export interface ImageRequest {
   /** null: whatever the account's only one is. */

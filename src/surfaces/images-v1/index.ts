@@ -20,7 +20,7 @@ import { createAnswerImageError, createTellImageError, modelNotFound } from './i
 import { readImageRequest } from './image-request.ts'
 import { createJoinedRuns, type JoinedRuns } from './joined-runs.ts'
 import { type AnswerDeps, serveImages } from './serve-images.ts'
-import { findModel, type ImageCall, startImages } from './start-images.ts'
+import { findModel, type ImageCall, makesPictures, startImages } from './start-images.ts'
 
 const SOURCE = new URL('../../../spec/images.openapi.json', import.meta.url)
 const MODELS_PATH = '/v1/models'
@@ -132,13 +132,13 @@ const PAGE = 1000
 
 function listModels(app: FastifyInstance, { parts, door }: ImageDeps): void {
   app.get(MODELS_PATH, needs('endpoints:run'), async (request, reply) => {
-    const { accountId } = door.contextOf(request)
+    const caller = door.contextOf(request)
     const models = new Map<string, Endpoint>()
     const aliases = new Map<string, Endpoint>()
     for (let after: string | null = null; ; ) {
-      const page: readonly Endpoint[] = await parts.endpoints.endpoints.list(accountId, { after, limit: PAGE })
+      const page: readonly Endpoint[] = await parts.endpoints.endpoints.list(caller, { after, limit: PAGE })
       for (const endpoint of page) {
-        if (endpoint.state !== 'ready') continue
+        if (endpoint.state !== 'ready' || !(await isModel(parts, endpoint))) continue
         models.set(endpoint.name, endpoint)
         for (const alias of endpoint.settings.models) if (!aliases.has(alias)) aliases.set(alias, endpoint)
       }
@@ -153,17 +153,26 @@ function listModels(app: FastifyInstance, { parts, door }: ImageDeps): void {
   })
 }
 
+/** All that an account has published; of what the service offers, what makes a picture of a text. */
+async function isModel(
+  { endpoints: { endpoints } }: SurfaceParts,
+  { name, accountId, isOfService }: Endpoint,
+): Promise<boolean> {
+  return isOfService !== true || makesPictures((await endpoints.resolve({ accountId, endpoints: null }, name)).version)
+}
+
 function getModel(app: FastifyInstance, { parts, door }: ImageDeps): void {
   app.get(`${MODELS_PATH}/:id`, needs('endpoints:run'), async (request, reply) => {
     const id = idOf(request)
-    const { endpoint } = await findModel(parts, door.contextOf(request).accountId, id)
+    const { endpoint } = await findModel(parts, door.contextOf(request), id)
     if (endpoint.state !== 'ready') throw modelNotFound(id)
     return sendJson(reply, 200, toModelView(id, endpoint))
   })
 }
 
-function toModelView(id: string, { createdAt, accountId }: Endpoint) {
-  return { id, object: 'model', created: Math.floor(createdAt.getTime() / 1000), owned_by: accountId }
+function toModelView(id: string, { createdAt, accountId, isOfService }: Endpoint) {
+  const owner = isOfService === true ? 'service' : accountId
+  return { id, object: 'model', created: Math.floor(createdAt.getTime() / 1000), owned_by: owner }
 }
 
 /** The contract, with the address at which this caller reached us. */

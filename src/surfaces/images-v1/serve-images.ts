@@ -90,11 +90,14 @@ async function untilEnded(run: JoinedRun, { endpoints, isStopping }: AnswerDeps)
   )
 }
 
+// Said by a provider, or by the operator's own hook.
+const OF_CONTENT: ReadonlySet<string> = new Set(['content_policy_violation', 'refused_by_policy'])
+
 function mustHaveSucceeded(jobs: readonly Job[]): readonly Job[] {
   for (const { id, status, error } of jobs) {
     if (status === 'succeeded') continue
     const why = status === 'failed' && error !== null ? error.message : `it is ${status}`
-    if (error?.code === 'content_policy_violation') throw new RunError(400, error.code, why)
+    if (error !== null && OF_CONTENT.has(error.code)) throw new RunError(400, 'content_policy_violation', why)
     throw new RunError(500, 'server_error', `the job ${id} made no picture: ${why}`)
   }
   return jobs

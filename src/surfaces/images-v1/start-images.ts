@@ -9,8 +9,9 @@ import {
   parseLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
 import type { Asset } from '../../domain/assets/asset.ts'
-import type { EndpointVersion, FileInput, SeedInput } from '../../domain/endpoints/endpoint.ts'
-import type { Resolved } from '../../domain/endpoints/manage-endpoints.ts'
+import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
+import type { EndpointVersion, FileInput, MaskConvention, SeedInput } from '../../domain/endpoints/endpoint.ts'
+import type { EndpointCaller, Resolved } from '../../domain/endpoints/reach.ts'
 import { invalidField, ServiceError } from '../../domain/errors.ts'
 import { BatchRefusedError } from '../../domain/jobs/batches/submit-batch.ts'
 import type { Job } from '../../domain/jobs/job.ts'
@@ -37,7 +38,7 @@ export interface ImageCall {
 export async function startImages(parts: ImageParts, call: ImageCall): Promise<StartedRun> {
   const { context, request, form } = call
   const { accountId } = context
-  const resolved = await findModel(parts, accountId, request.model)
+  const resolved = await findModel(parts, call.context, request.model)
   const { version } = resolved
   const map = mapInputs(version.inputs)
   const inputs = toInputs(map, request)
@@ -54,34 +55,41 @@ export async function startImages(parts: ImageParts, call: ImageCall): Promise<S
 /** By its name, perhaps with a version, or by one of the names that its settings give it. Throws not_found. */
 export async function findModel(
   { endpoints: { endpoints } }: Pick<ImageParts, 'endpoints'>,
-  accountId: string,
+  caller: EndpointCaller,
   model: string | null,
 ): Promise<Resolved> {
-  if (model === null) return findOnly({ endpoints }, accountId)
+  if (model === null) return findOnly({ endpoints }, caller)
   try {
-    return await endpoints.resolve(accountId, model)
+    return await endpoints.resolve(caller, model)
   } catch (error) {
     if (!(error instanceof ServiceError) || error.refusal !== 'not_found') throw error
-    const aliased = await endpoints.findByModel(accountId, model)
+    const aliased = await endpoints.findByModel(caller, model)
     if (aliased === null) throw modelNotFound(model)
-    return endpoints.resolve(accountId, aliased.name)
+    return endpoints.resolve(caller, aliased.name)
   }
 }
 
 // Whoever has more has to say which one is meant.
 const MAX_LOOKED_AT = 50
+const MAX_LISTED = 1000
 
-/** The only one with a text input. */
+/** Whether a client of images can use it as it is: it makes a picture of a text. */
+export function makesPictures({ inputs, outputs }: EndpointVersion): boolean {
+  return mapInputs(inputs).prompt !== null && outputs.some(({ kind }) => kind === 'image')
+}
+
+/** The account's only one with a text input. */
 async function findOnly(
   { endpoints }: Pick<ImageParts['endpoints'], 'endpoints'>,
-  accountId: string,
+  caller: EndpointCaller,
 ): Promise<Resolved> {
-  const listed = await endpoints.list(accountId, { after: null, limit: MAX_LOOKED_AT + 1 })
+  const all = await endpoints.list(caller, { after: null, limit: MAX_LISTED })
+  const listed = all.filter(({ isOfService }) => isOfService !== true)
   const ready = listed.filter(({ state }) => state === 'ready')
   const found: Resolved[] = []
   if (listed.length <= MAX_LOOKED_AT)
     for (const { name } of ready) {
-      const resolved = await endpoints.resolve(accountId, name)
+      const resolved = await endpoints.resolve(caller, name)
       if (mapInputs(resolved.version.inputs).prompt !== null) found.push(resolved)
     }
   if (found.length === 1) return found[0]
@@ -128,9 +136,26 @@ async function keepFiles(
     }
     files[map.images[index].name] = toReference(asset)
   }
-  if (write !== null && map.mask !== null)
-    files[map.mask.name] = toReference(await keepPng(parts, accountId, 'mask.png', write.bytes))
+  if (mask !== null && write !== null && map.mask !== null) {
+    const { bytes } = await toConvention(pictures, map.maskConvention, { sent: mask, both: write })
+    files[map.mask.name] = toReference(await keepPng(parts, accountId, 'mask.png', bytes))
+  }
   return files
+}
+
+interface SentMask {
+  readonly sent: Uint8Array
+  /** For loaders of either kind. */
+  readonly both: Picture
+}
+
+async function toConvention(
+  pictures: Pictures,
+  convention: MaskConvention | null,
+  { sent, both }: SentMask,
+): Promise<Picture> {
+  if (convention === null) return both
+  return convention === 'alpha' ? pictures.replaceAlpha(sent, sent) : pictures.channel(both.bytes, 'rgb')
 }
 
 function ofParameter(name: string): (error: unknown) => never {
@@ -183,9 +208,9 @@ interface Start extends Resolved {
 
 async function submit(parts: ImageParts, call: ImageCall, { endpoint, version, items }: Start): Promise<Job[]> {
   const { runs } = parts.endpoints
-  const { accountId, keyId, pool } = call.context
+  const { accountId, keyId, endpoints, pool } = call.context
   const common = {
-    ...{ accountId, keyId, pool, idempotencyKey: call.idempotencyKey, areTexts: call.form !== null },
+    ...{ accountId, keyId, endpoints, pool, idempotencyKey: call.idempotencyKey, areTexts: call.form !== null },
     ...{ extraData: null, priority: 0, metadata: toLabels(call.request) },
     // The version that the inputs were put together for, even if the endpoint moves on in this moment.
     reference: `${endpoint.name}@${version.number}`,

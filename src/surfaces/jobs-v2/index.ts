@@ -2,6 +2,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Clock, systemTicker, type Ticker } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
+import type { Budgets } from '../../domain/credits/budgets/manage-budgets.ts'
+import type { ReportEndpointUsage } from '../../domain/endpoints/endpoint-usage.ts'
 import type { WaitForRun } from '../../domain/endpoints/wait-for-run.ts'
 import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import { ServiceError } from '../../domain/errors.ts'
@@ -13,6 +15,7 @@ import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { TrySubmit } from '../../domain/jobs/submit/dry-run.ts'
 import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
+import type { ProviderKeys } from '../../domain/models/access/manage-provider-keys.ts'
 import type { Webhooks } from '../../domain/webhooks/manage-webhooks.ts'
 import type { ConvertFile } from '../../domain/workflows/convert/convert-file.ts'
 import type { AccountConnections } from '../kit/connections/account-connections.ts'
@@ -37,12 +40,16 @@ import {
   postAssets,
 } from './operations/assets.ts'
 import { BATCHES_BY_ID, postBatch } from './operations/batches.ts'
+import { BUDGET_OPERATIONS } from './operations/budgets.ts'
 import { convertWorkflow } from './operations/convert-workflow.ts'
 import { DIRECT_UPLOADS, type DirectUploadDeps } from './operations/direct-uploads.ts'
 import { ENDPOINT_RUN_OPERATIONS, type EndpointRunDeps } from './operations/endpoint-runs.ts'
+import { ENDPOINT_SHARE_OPERATIONS, type EndpointShareDeps } from './operations/endpoint-shares.ts'
+import { getEndpointUsage } from './operations/endpoint-usage.ts'
 import { ENDPOINT_OPERATIONS, type EndpointDeps } from './operations/endpoints.ts'
 import { listJobs } from './operations/job-list.ts'
 import { createHotPath, JOBS_BY_ID } from './operations/jobs-by-id.ts'
+import { PROVIDER_KEY_OPERATIONS } from './operations/provider-keys.ts'
 import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from './operations/resumable-uploads.ts'
 import { type Forecast, postJobs, validateJob } from './operations/submit.ts'
 import { DELIVERY_OPERATIONS, WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
@@ -82,13 +89,19 @@ export interface JobsV2Options {
   }
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
+  readonly providerKeys: ProviderKeys
+  readonly budgets: Budgets
   readonly endpoints: EndpointParts
   readonly weights: WeightParts
   readonly forecast: Forecast
 }
 
 type EndpointParts = Pick<EndpointDeps, 'endpoints' | 'missingOf'> &
-  Pick<EndpointRunDeps, 'runs' | 'originOf'> & { readonly waits: WaitForRun }
+  Pick<EndpointRunDeps, 'runs' | 'originOf'> &
+  Pick<EndpointShareDeps, 'shares'> & {
+    readonly waits: WaitForRun
+    readonly reportUsage: ReportEndpointUsage
+  }
 
 interface WeightParts extends Omit<WeightUploadDeps, 'check' | 'weights'> {
   /** The weights of the engines that may run jobs of a pool. */
@@ -131,10 +144,10 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     ticker: options.ticker ?? systemTicker,
   })
 
-  const guard = createRouteGuard<JobReach & Pick<RequestContext, 'scopes' | 'keyId'>>({
+  const guard = createRouteGuard<JobReach & Pick<RequestContext, 'scopes' | 'keyId' | 'endpoints'>>({
     async account(request) {
-      const { accountId, scopes, keyId } = await gate.authenticate(request.raw, 'bearer')
-      return { accountId, scopes, keyId, pool: poolOf(serviceAddressOf(request), accountId) }
+      const { accountId, scopes, keyId, endpoints } = await gate.authenticate(request.raw, 'bearer')
+      return { accountId, scopes, keyId, endpoints, pool: poolOf(serviceAddressOf(request), accountId) }
     },
     async operator(request) {
       if (serviceAddressOf(request).deploymentId !== null)
@@ -165,8 +178,9 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     for (const register of JOBS_BY_ID) register(app, byId)
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
+    registerMoney(app, options, { contextOf, check: spec.check })
     const running = { jobs: reachable, list: jobs.list, jobBytes, contentLinks, linkStyle }
-    registerEndpoints(app, options, { ...submits, ...running })
+    registerEndpoints(app, options, { ...submits, ...running, forecast: options.forecast })
     listWeights(app, { contextOf, weightsOf: options.weights.listOf, cursorSecret: options.cursorSecret })
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
@@ -194,16 +208,28 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   }
 }
 
+/** Who pays, and how much at most. */
+function registerMoney(
+  api: FastifyInstance,
+  { providerKeys, budgets }: JobsV2Options,
+  deps: { readonly contextOf: ContextOf; readonly check: Contract['check'] },
+): void {
+  for (const register of PROVIDER_KEY_OPERATIONS) register(api, { ...deps, providerKeys })
+  for (const register of BUDGET_OPERATIONS) register(api, { ...deps, budgets })
+}
+
 function registerEndpoints(
   api: FastifyInstance,
-  { gate, cursorSecret, endpoints: parts }: JobsV2Options,
+  { gate, cursorSecret, clock, endpoints: parts }: JobsV2Options,
   deps: Omit<EndpointRunDeps, keyof EndpointParts | 'wait' | 'cursors'>,
 ): void {
-  const { endpoints, missingOf, runs, originOf, waits } = parts
+  const { endpoints, missingOf, runs, originOf, waits, reportUsage, shares } = parts
   const needsCredentials = gate.hasCredentials
   for (const register of ENDPOINT_OPERATIONS) register(api, { ...deps, endpoints, missingOf, needsCredentials })
+  getEndpointUsage(api, { ...deps, endpoints, reportUsage })
   const running = { ...deps, endpoints, runs, originOf, wait: waits.wait, cursors: createTimeCursors(cursorSecret) }
   for (const register of ENDPOINT_RUN_OPERATIONS) register(api, running)
+  for (const register of ENDPOINT_SHARE_OPERATIONS) register(api, { ...deps, shares, clock })
 }
 
 // What the API says of itself.
@@ -247,7 +273,8 @@ const REQUEST_SCHEMAS = [
     'BatchProduct',
   ],
   ...['EndpointDraftRequest', 'EndpointPublishRequest', 'EndpointVersionRequest', 'EndpointUpdateRequest'],
-  ...['EndpointAliasRequest', 'EndpointSelector'],
+  ...['EndpointAliasRequest', 'EndpointSelector', 'EndpointShareRequest', 'ProviderKeyRequest'],
+  ...['BudgetRequest', 'BudgetUpdateRequest'],
 ]
 
 export function loadJobsContract(options: LoadOptions): Contract {

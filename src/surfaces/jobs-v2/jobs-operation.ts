@@ -3,6 +3,7 @@
  * its route; it is named after its `operationId` in the contract.
  */
 import type { FastifyRequest } from 'fastify'
+import { deploymentOf } from '../../domain/engine/copy-pool.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { Job, JobLog } from '../../domain/jobs/job.ts'
 import { type JobReader, noSuchJob } from '../../domain/jobs/read/job-reader.ts'
@@ -12,6 +13,8 @@ export interface RequestContext extends JobReach {
   readonly scopes: ReadonlySet<string> | null
   /** The API key that was shown, if any. */
   readonly keyId: string | null
+  /** The endpoints that it may call and see; null: all. */
+  readonly endpoints: readonly string[] | null
   readonly requestId: string
   /** Scheme and authority that the caller used (or the configured public base), without a trailing slash. */
   readonly origin: string
@@ -79,5 +82,5 @@ export function createReachableJobs({ reader, cancel }: ReachableJobsDeps): Reac
 }
 
 export function isReachable({ pool }: JobReach, job: Job): boolean {
-  return pool === null || job.pool === pool
+  return pool === null || deploymentOf(job.pool) === deploymentOf(pool)
 }

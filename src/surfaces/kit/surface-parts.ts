@@ -21,10 +21,19 @@ import type { Pictures } from '../../domain/assets/pictures.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
 import type { PoolPrice } from '../../domain/credits/prices.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
-import type { Endpoints } from '../../domain/endpoints/manage-endpoints.ts'
+import type { DeploymentStore } from '../../domain/deployments/deployment-store.ts'
+import type { ReleasedDeployments } from '../../domain/deployments/released/released-deployments.ts'
+import type { ListCompute } from '../../domain/deployments/released/releases.ts'
+import type { Reach } from '../../domain/endpoints/reach.ts'
 import type { RunEndpoint } from '../../domain/endpoints/run-endpoint.ts'
+import type { Shares } from '../../domain/endpoints/shares/manage-shares.ts'
+import type { SharedRuns } from '../../domain/endpoints/shares/shared-runs.ts'
 import type { WaitForRun } from '../../domain/endpoints/wait-for-run.ts'
 import type { ListedEngine } from '../../domain/engine/directory/engine-directory.ts'
+import type { EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
+import type { ManageBlobs } from '../../domain/environments/manage-blobs.ts'
+import type { ManageBuilds } from '../../domain/environments/manage-builds.ts'
+import type { ResolveReferences } from '../../domain/environments/resolve.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
@@ -43,12 +52,14 @@ import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import type { PartnerNodes } from '../../domain/models/partner/partner-nodes.ts'
 import type { PartnerUploads } from '../../domain/models/partner/partner-uploads.ts'
 import type { RunTokens } from '../../domain/models/partner/run-tokens.ts'
+import type { TellAs } from '../../domain/webhooks/webhook.ts'
 import type { AccountConnections } from './connections/account-connections.ts'
 import type { PoolOf } from './guards/addresses.ts'
 import type { Gate } from './guards/gate.ts'
 import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {
+  readonly deploy: DeployParts
   readonly gate: Gate
   /** Name parts of headers and fields, first the canonical one. */
   readonly brands: readonly string[]
@@ -98,6 +109,7 @@ export interface SurfaceParts {
   readonly console: ConsoleParts
   readonly partner: PartnerParts
   readonly endpoints: EndpointParts
+  readonly builds: BuilderParts
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number
@@ -114,6 +126,8 @@ export interface AccountStanding {
   readonly name: string
   /** null: the local kind has none. */
   readonly tier: string | null
+  /** False: its subscription is not active, and whatever it submits is refused. */
+  readonly mayRun: boolean
   readonly running: number
   readonly queued: number
   /** null: as many as there are workers. */
@@ -177,9 +191,22 @@ export interface AgentConnection {
 
 export type ServeAgent = (connection: AgentConnection) => Promise<void>
 
+/** What deployments on releases are given beside the parts of every optional surface. */
+interface DeployParts {
+  readonly released: ReleasedDeployments
+  readonly listCompute: ListCompute
+  readonly loads: DeploymentStore['loads']
+  /** Those of a copy. */
+  readonly engines: (pool: string) => readonly EngineStatus[]
+  /** What an engine of a copy printed lately; null: none of this process. */
+  readonly logOf: (pool: string) => { readonly text: string; readonly at: Date } | null
+  /** null: deployments are reached by path only. */
+  readonly domain: string | null
+}
+
 /** What other services' ways to call endpoints are given beside the parts of every optional surface. */
 interface EndpointParts {
-  readonly endpoints: Pick<Endpoints, 'resolve' | 'find' | 'list' | 'findByModel' | 'findByHash'>
+  readonly endpoints: Reach
   readonly runs: RunEndpoint
   readonly waits: Pick<WaitForRun, 'wait'>
   readonly watchJob: WatchJob
@@ -187,7 +214,21 @@ interface EndpointParts {
   readonly originOf: (accountId: string, jobId: string) => Promise<JobOrigin | null>
   /** What signs the messages about jobs that bring an address along. */
   readonly webhookSecret: (accountId: string) => Uint8Array
+  /** Messages to addresses that came with this form are told so. */
+  readonly tellAs: (form: string, tell: TellAs) => void
   readonly ticker: Pick<Ticker, 'after' | 'every'>
+  /** Links to pages on which whoever has one runs an endpoint. */
+  readonly shares: Pick<Shares, 'open'>
+  readonly sharedRuns: SharedRuns
+}
+
+/** What builds are given beside the parts of every optional surface. */
+interface BuilderParts {
+  readonly builds: ManageBuilds
+  readonly blobs: ManageBlobs
+  readonly resolve: ResolveReferences
+  /** A path under which the bytes of an uploaded file can be read without a credential. */
+  readonly signRead: (blobId: string, expiresAt: Date) => string
 }
 
 /** What the paths of ComfyUI's partner nodes are given beside the parts of every optional surface. */

@@ -23,11 +23,13 @@ import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { AnnouncedFiles } from './files/announced-files.ts'
 import { createAnswerError, createAnswerPromptError } from './legacy-errors.ts'
 import { type Api, createApi, deprecationHeaders, type OperationDeps } from './legacy-operation.ts'
+import { accountStanding } from './operations/account-standing.ts'
 import { cancelJobs, getJob, getJobAssets, getJobStatus, listJobs } from './operations/jobs.ts'
 import { getModels, getViewMetadata } from './operations/models.ts'
 import { getObjectInfo } from './operations/object-info.ts'
 import { getPrompt, isPromptSubmit, postPrompt } from './operations/prompts.ts'
 import { getHistory, getHistoryV2, getQueue, postHistory, postInterrupt, postQueue } from './operations/queue.ts'
+import { savedWorkflows } from './operations/saved-workflows.ts'
 import {
   fixedAnswers,
   getFeatures,
@@ -171,6 +173,8 @@ const OPERATIONS = [
   userSettings,
   users,
   userdata,
+  savedWorkflows,
+  accountStanding,
   logs,
   internalFiles,
   fixedAnswers,

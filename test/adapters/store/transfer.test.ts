@@ -51,8 +51,8 @@ const BATCH = '01900000-0000-7000-8000-0000000000ba'
 const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly Sample[]>> = {
   meta: [{ key: 'blobs_id', value: 'an id' }],
   account: [
-    { id: 'ann', max_running: 3, max_queued: 100, served: 17 },
-    { id: 'local', max_running: 1_000_000, max_queued: 10, served: 0 },
+    { id: 'ann', max_running: 3, max_queued: 100, served: 17, share_percent: 250 },
+    { id: 'local', max_running: 1_000_000, max_queued: 10, served: 0, share_percent: 100 },
   ],
   account_profile: [
     { account_id: 'ann', name: 'Ann', tier: 'pro', overrides: '{}', status: 'active', created_at: 1, version: 2 },
@@ -61,6 +61,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
     {
       ...{ id: 'k1', account_id: 'ann', name: 'ci', scopes: null, created_at: 1, expires_at: null, revoked_at: 5 },
       ...{ last_used_at: 4, digest: bytes('digest'), previous_digest: null, previous_until: null, version: 7 },
+      endpoints: '["poster"]',
     },
   ],
   deployment: [
@@ -69,15 +70,35 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       version: 3,
     },
   ],
+  released_deployment: [
+    {
+      ...{ id: 'dep-abc', account_id: 'ann', build_id: 'b1', name: 'live', gpu_class: 'h200', region: 'local' },
+      ...{ min_workers: 0, max_workers: 2, status: 'ready', stop_reason: null, error: null, revision: 3 },
+      ...{ release_id: 'rel', release_version: 2, pending: null, progress: null, created_by: 'ann', created_at: 1 },
+      ...{ updated_at: 2, deleted_at: null, deleted_by: null, version: 9 },
+    },
+  ],
+  deployment_revision: [
+    {
+      ...{ deployment_id: 'dep-abc', revision: 3, release_id: 'rel', release_version: 2, kind: 'rollback' },
+      ...{ from_revision: 1, created_by: 'ann', created_at: 1 },
+    },
+  ],
+  deployment_event: [{ deployment_id: 'dep-abc', n: 1, at: 1, status: 'queued', message: 'waits', release_id: 'rel' }],
+  deployment_key: [{ account_id: 'ann', key: 'once', deployment_id: 'dep-abc', created_at: 1 }],
   credit_account: [{ account_id: 'ann', available: 7_000_000, held: 100, floor: -5, low_mark: 900 }],
   ledger_entry: [
     {
       ...{ seq: 4, account_id: 'ann', kind: 'grant', reference: 'g1', granted: -7_000_100, available: 7_000_000 },
       ...{ held: 100, charged: 0, at: 3, memo: 'welcome', pool: null, model: null, key_id: null },
+      ...{ endpoint: 'poster', endpoint_version: 2, tag: 'team' },
     },
   ],
   ledger_hold: [
-    { id: `job:${LIVE}`, account_id: 'ann', micros: 100, held_at: 3, pool: 'default', model: null, key_id: 'key' },
+    {
+      ...{ id: `job:${LIVE}`, account_id: 'ann', micros: 100, held_at: 3, pool: 'default', model: null, key_id: 'key' },
+      ...{ is_agreed: 1, endpoint: 'poster', endpoint_version: 2, tag: null },
+    },
   ],
   audit_log: [{ seq: 2, actor: 'me', action: 'grant', subject: 'ann', at: 3, details: '{}', outcome: 'done' }],
   rate_limit: [{ account_id: 'ann', booked_until: 1_700_000_000_000_000 }],
@@ -104,6 +125,40 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       ...{ created_by: null, graph: '{}', inputs: '[{"maximum":18446744073709551615}]', outputs: '[]', required: '{}' },
     },
   ],
+  endpoint_share: [
+    {
+      ...{ id: 's1', account_id: 'ann', name: 'poster', version: 'stable', note: 'blog', limits: '{"runs":5}' },
+      ...{ referrers: '["example.com"]', created_at: 1, expires_at: 9, revoked_at: null, created_by: 'k1' },
+      digest: bytes('of the link'),
+    },
+  ],
+  build: [
+    {
+      ...{ id: 'bld-1', account_id: 'ann', name: 'studio', description: null, definition: '{}', created_by: 'k1' },
+      ...{ created_at: 1, updated_at: 5, last_version: 3, model_count: 1, pack_count: 2 },
+    },
+  ],
+  build_release: [
+    {
+      ...{ id: 'rel-1', account_id: 'ann', build_id: 'bld-1', version: 3, content_hash: '00', definition: '{}' },
+      ...{ created_by: null, created_at: 4 },
+    },
+  ],
+  build_artifact: [
+    {
+      ...{ id: 'art-1', release_id: 'rel-1', account_id: 'ann', position: 0, target: 'linux/cpu', status: 'ready' },
+      ...{ failure_reason: null, queued_at: 4, started_at: 5, finished_at: 6, attempts: 1, lock: '{}', log_bytes: 6 },
+      ...{ archive_sha256: '01', size_bytes: 9, classes: '{"pack":["A"]}', is_log_truncated: 0, builder: 'here' },
+    },
+  ],
+  build_log: [{ artifact_id: 'art-1', position: 0, text: 'start\n' }],
+  build_blob: [
+    {
+      ...{ id: 'blob-1', account_id: 'ann', kind: 'model', filename: 'a.bin', sha256: '02', size_bytes: 3 },
+      ...{ created_at: 1, uploaded_at: 2, hash: 'of the bytes', used_at: 4 },
+    },
+  ],
+  build_blob_use: [{ blob_id: 'blob-1', holder: 'rel-1' }],
   user_file: [
     {
       id: 3,
@@ -116,6 +171,36 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
     },
   ],
   job_result: [{ account_id: 'ann', key: 'of a result', job_id: BATCH, run_ms: 250, expires_at: 90_000 }],
+  budget: [
+    {
+      ...{
+        account_id: 'ann',
+        id: 'b1',
+        name: 'day',
+        owner: 'operator',
+        subject: 'account',
+        value: null,
+        limit_micros: 5,
+      },
+      ...{
+        unit: 'day',
+        style: 'calendar',
+        time_zone: 'UTC',
+        shares: '[50]',
+        is_hard: 1,
+        raise_micros: 3,
+        raise_until: 9,
+      },
+      ...{ counts: '{}', created_at: 1, changed_at: 2 },
+    },
+  ],
+  provider_key: [
+    { account_id: 'ann', provider: 'bfl', sealed: bytes('\u0001x'), last_four: 'abcd', created_at: 1, changed_at: 2 },
+  ],
+  run_scope: [{ account_id: 'ann', scope: 'endpoint:poster', tallies: '{}', open: 1, look_at: 64 }],
+  run_ticket: [
+    { account_id: 'ann', scope: 'endpoint:poster', job_id: LIVE, counted_at: 5, micros: 7, is_withdrawn: 0 },
+  ],
   job_recipe: [{ account_id: 'ann', recipe: 'r1', title: 'Postcard', terms: '\nc:KSampler\n', expires_at: 90_000 }],
   idempotency_key: [
     { account_id: 'ann', key: 'k', expires_at: 9, job_id: LIVE, asset_id: null, batch_id: null },
@@ -222,13 +307,14 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
         hook: '',
         trace: '00-aa-bb-01',
       },
+      ...{ plan: '[]', attempt_index: 1 },
     },
   ],
   router_input: [{ seq: 5, body: bytes('{}'), hash: null, size_bytes: 2 }],
   router_result: [
     {
       ...{ seq: 5, account_id: 'ann', content_type: null, body: null, hash: null, size_bytes: 9, cost_micros: 3 },
-      ...{ refusal: '{}', finished_at: 4, replay_until: null },
+      ...{ refusal: '{}', finished_at: 4, replay_until: null, served: '{}' },
     },
   ],
   router_account: [{ account_id: 'ann', running: 0, costly: 0, committed_micros: 0 }],

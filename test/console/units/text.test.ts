@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { describeFilter, fits, readFilter, toMoment, writeFilter } from '../../../console/src/api/filter.ts'
 import { formatBytes, formatRunning, formatSpan, formatUsd } from '../../../console/src/text/format.ts'
-import { indentJson } from '../../../console/src/text/indent-json.ts'
 import { toPieces, withoutTerminalCodes } from '../../../console/src/text/log-text.ts'
 import { toMarkedText, toSegments } from '../../../console/src/text/marks.ts'
+import { indentJson } from '../../../lib/json/indent-json.ts'
 import { summary } from './summary.ts'
 
 test('characters that turn or hide a line are shown as marks, and the words around them stay', () => {

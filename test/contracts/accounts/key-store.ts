@@ -9,7 +9,15 @@ import { at, START, type StoreOpener, shareStore, Tenant, withStore } from '../s
 function newKey(accountId: string, fields: Partial<StoredKey> = {}): StoredKey {
   const id = newKeyId()
   return {
-    ...{ id, accountId, name: 'ci', scopes: ['jobs:read'], createdAt: START, expiresAt: at(1000) },
+    ...{
+      id,
+      accountId,
+      name: 'ci',
+      scopes: ['jobs:read'],
+      endpoints: ['poster'],
+      createdAt: START,
+      expiresAt: at(1000),
+    },
     ...{ revokedAt: null, lastUsedAt: null, digest: new Uint8Array(digestOf(newKeyText(id))) },
     ...{ previousDigest: null, previousUntil: null, ...fields },
   }
@@ -21,7 +29,10 @@ export function testKeyStore(opener: StoreOpener): void {
 
     test('are given back as they were put in, and need their account', async () => {
       const { accountId } = await Tenant.metered(store())
-      const [key, unbounded] = [newKey(accountId), newKey(accountId, { scopes: null, expiresAt: null })]
+      const [key, unbounded] = [
+        newKey(accountId),
+        newKey(accountId, { scopes: null, endpoints: null, expiresAt: null }),
+      ]
       assert.equal(await store().apiKeys.insert(key), true)
       assert.equal(await store().apiKeys.insert(unbounded), true)
       assert.equal(await store().apiKeys.insert(newKey(randomUUID())), false)

@@ -289,37 +289,18 @@ export function testAssetStore(opener: StoreOpener): void {
       assert.deepEqual(await store.assets.retireBlobs(at(9999), 10), [])
     }))
 
-  for (const way of ['announceBlob', 'announceBriefly'] as const)
-    test(`${way}: a blob is known, is collected when no record follows, and is younger after each announcement`, () =>
-      withStore(opener, async (store) => {
-        const { assets } = store
-        const announce = assets[way] ?? assets.announceBlob
-        const tenant = await Tenant.create(store)
-        const [orphan, kept] = [hashOf('orphan'), hashOf('kept')]
-        for (const hash of [orphan, kept]) await announce(hash, 4, at(0))
-        assert.deepEqual(await assets.knownBlobs([orphan, hashOf('never')]), [orphan])
-        await announce(orphan, 4, at(500))
-        await minted(tenant, { hash: kept })
-        assert.deepEqual(await assets.retireBlobs(at(500), 10), [])
-        assert.deepEqual(await assets.retireBlobs(at(501), 10), [orphan])
-        assert.deepEqual(await assets.knownBlobs([orphan, kept]), [kept])
-      }))
-
-  test('however many blobs are announced briefly, those without a record are known until they are collected', () =>
+  test('an announced blob is known, is collected when no record follows, and is younger after each announcement', () =>
     withStore(opener, async (store) => {
       const { assets } = store
       const tenant = await Tenant.create(store)
-      const announce = assets.announceBriefly ?? assets.announceBlob
-      const used = hashOf('used')
-      await minted(tenant, { hash: used })
-      // More than a store keeps in memory.
-      const length = assets.announceBriefly === undefined ? 10 : 2600
-      const hashes = Array.from({ length }, (_, index) => hashOf(`brief-${index}`))
-      await announce(used, 1, at(0))
-      for (const hash of hashes) await announce(hash, 1, at(0))
-      assert.equal((await assets.knownBlobs(hashes)).length, hashes.length)
-      assert.equal((await assets.retireBlobs(at(1), 5000)).length, hashes.length)
-      assert.deepEqual(await assets.knownBlobs([used, ...hashes.slice(0, 3)]), [used])
+      const [orphan, kept] = [hashOf('orphan'), hashOf('kept')]
+      for (const hash of [orphan, kept]) await assets.announceBlob(hash, 4, at(0))
+      assert.deepEqual(await assets.knownBlobs([orphan, hashOf('never')]), [orphan])
+      await assets.announceBlob(orphan, 4, at(500))
+      await minted(tenant, { hash: kept })
+      assert.deepEqual(await assets.retireBlobs(at(500), 10), [])
+      assert.deepEqual(await assets.retireBlobs(at(501), 10), [orphan])
+      assert.deepEqual(await assets.knownBlobs([orphan, kept]), [kept])
     }))
 
   test('candidates that are in use do not hide collectable ones behind them', () =>

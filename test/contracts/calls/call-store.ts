@@ -218,7 +218,7 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     assert.equal(await store().calls.findTold(accountId, { key }), null)
     await store().calls.keepProgress(ref, { handle: { task: 7 }, quote: [], isOwnKey: false, told })
     await store().calls.finish(ref, ending())
-    const found = { id: ref.id, modelId: call.modelId, told }
+    const found = { id: ref.id, modelId: call.modelId, told, isOwnKey: false }
     assert.deepEqual(await store().calls.findTold(accountId, { task: 'bfl/7' }), found)
     assert.deepEqual(await store().calls.findTold(accountId, { key }), found)
     assert.equal(await store().calls.findTold(await store().addAccount(null), { task: 'bfl/7' }), null)

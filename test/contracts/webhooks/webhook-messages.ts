@@ -9,7 +9,7 @@ import { newEndpoint, type WebhookRig } from './webhook-rig.ts'
 
 const FAILURE: JobError = { code: 'x', message: 'no', nodeId: '3', classType: 'A', traceback: null }
 
-export function testWebhookMessages({ store, withEndpoint, told, typesOf }: WebhookRig): void {
+export function testWebhookMessages({ store, withEndpoint, told, typesOf, claim }: WebhookRig): void {
   test('are told of every move of a job that they ask for, with what was true then', async () => {
     const { tenant, endpoint } = await withEndpoint({ events: [...WEBHOOK_EVENTS] })
     const { job, lease } = await tenant.run({ metadata: { a: 'ü' } }, at(1))
@@ -85,6 +85,7 @@ export function testWebhookMessages({ store, withEndpoint, told, typesOf }: Webh
       url: 'https://j.example',
       events: ['job.succeeded'],
       secret: null,
+      description: '',
     }
     await tenant.submit()
     for (const fields of [{ hook }, { hook }, {}]) {
@@ -96,6 +97,23 @@ export function testWebhookMessages({ store, withEndpoint, told, typesOf }: Webh
     // Claims are in order of submission, so the last job is still waiting.
     assert.equal(all.length, 2)
     assert.deepEqual(await store().webhooks.list(tenant.accountId), [])
+  })
+
+  test('that want messages in another form are left to processes that know it', async () => {
+    const tenant = await Tenant.create(store())
+    const form = '{"name":"prediction","base":"https://a.example"}'
+    const common = { url: 'https://j.example', events: ['job.succeeded'], secret: null }
+    const plain: NewHook = { ...common, id: `whj_${randomUUID()}`, description: '' }
+    const formed: NewHook = { ...common, id: `whj_${randomUUID()}`, description: form }
+    for (const hook of [plain, formed]) {
+      const { lease } = await tenant.run({ hook }, at(1))
+      await tenant.succeed(lease, at(2))
+    }
+    const { accountId } = tenant
+    const claimedBy = async (knowsForms: boolean) =>
+      (await claim(at(3), { accountId, knowsForms })).map(({ endpoint }) => [endpoint.id, endpoint.description])
+    assert.deepEqual(await claimedBy(false), [[plain.id, '']])
+    assert.deepEqual(await claimedBy(true), [[formed.id, form]])
   })
 
   test('are told of queued calls, with their result or why there is none', async () => {

@@ -33,9 +33,12 @@ export function createWebhookRig(store: () => WholeStoreUnderTest) {
 
   const typesOf = async (tenant: Tenant) => (await told(tenant)).map(({ type }) => type)
 
-  async function claim(now: Date, { perEndpoint = 4, ...of }: { perEndpoint?: number; accountId: string }) {
+  async function claim(
+    now: Date,
+    { perEndpoint = 4, knowsForms = true, ...of }: { perEndpoint?: number; knowsForms?: boolean; accountId: string },
+  ) {
     const lease = { leaseId: randomUUID(), now, until: new Date(now.getTime() + 30_000) }
-    const claimed = await store().webhooks.claim({ ...lease, limit: 1000, perEndpoint })
+    const claimed = await store().webhooks.claim({ ...lease, limit: 1000, perEndpoint, knowsForms })
     return claimed.filter(({ endpoint }) => endpoint.accountId === of.accountId)
   }
 

@@ -20,7 +20,7 @@ describe('API keys', () => {
     const { key, text } = await rig.newKey({ scopes: ['jobs:read'] })
     const caller = rig.authenticate(text)
     assert.ok(!(caller instanceof Promise))
-    assert.deepEqual(caller, { accountId: 'acme', keyId: key.id, scopes: new Set(['jobs:read']) })
+    assert.deepEqual(caller, { accountId: 'acme', keyId: key.id, scopes: new Set(['jobs:read']), endpoints: null })
     assert.equal((await rig.newKey()).key.scopes, null)
   })
 

@@ -151,7 +151,7 @@ describe('callers with tokens', () => {
     const { state, verifyToken } = createVerifier(new Date('2026-01-01T00:01:00Z'))
     await using rig = await openAccountRig({ verifyToken })
     const [first, second] = [rig.authenticate(token('a')), rig.authenticate(token('a'))]
-    assert.deepEqual(await first, { accountId: 'acme', keyId: null, scopes: new Set(['jobs:read']) })
+    assert.deepEqual(await first, { accountId: 'acme', keyId: null, scopes: new Set(['jobs:read']), endpoints: null })
     assert.equal(await second, await first)
     assert.ok(!(rig.authenticate(token('a')) instanceof Promise))
     assert.equal(state.checks, 1)

@@ -160,6 +160,7 @@ test('pieces of a joined worker are there when the last of them comes, hours lat
   const files = createWorkerFiles({
     ...{ assets, blobs, clock, storageLeft: async () => Number.MAX_SAFE_INTEGER },
     hasBlob: async () => false,
+    outputCheck: null,
     held: held as unknown as HeldClaims,
     receipts: createOutputReceipts([{ id: 'k', secret: Buffer.alloc(32, 1) }]),
   })

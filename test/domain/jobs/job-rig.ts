@@ -198,7 +198,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     }),
     cancelJob: createCancelJob(shared),
     listJobs: createListJobs(shared),
-    recover: createRecover(shared),
+    recover: createRecover({ ...shared, findSpared: async () => [] }),
     expiry: createExpiry(shared),
     engines,
     lanes: createLaneKeeper({ ...shared, directory: engines, newId: newUuidV4 }),

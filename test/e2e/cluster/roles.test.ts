@@ -66,11 +66,19 @@ describe('two processes for requests and one for jobs', () => {
     assert.equal(entry.status.status_str, 'success', JSON.stringify(entry.status))
   })
 
-  test('models are called where the request arrives; a workflow that is a model says why it is not', async () => {
+  test('models are called where the request arrives; a workflow of the catalogue says why it is not, an endpoint is a job', async () => {
     const router = new RouterClient(apis[0].url)
     assert.deepEqual((await router.run('sandbox/echo', { value: 5 })).json, { output: 5 })
     const local = refusedWith(await router.run('local/text-card', { text: 'Hello' }), 403, 'not_enabled')
     assert.match(local.text, /no built-in engine/)
+    const graph = pictureGraph(9)
+    const body = JSON.stringify({ name: 'picture', file: graph, declaration: { only: true, inputs: {} } })
+    const made = await call(apis[0].url, '/api/v2/endpoints', { method: 'POST', body })
+    assert.equal(made.status, 201, made.text)
+    const answer = await new RouterClient(apis[1].url).run('local/picture', {}, { key: 'elsewhere' })
+    assert.equal(answer.json.files?.length, 1, answer.text)
+    const again = await router.run('local/picture', {}, { key: 'elsewhere' })
+    assert.deepEqual([again.headers['idempotent-replayed'], again.text], ['true', answer.text])
   })
 
   test('a command at the database lists them all', async () => {

@@ -65,6 +65,20 @@ describe('a workflow that names files by their address', () => {
     assert.deepEqual(asked, ['/a.png'])
   })
 
+  test('a call of an endpoint fetches the file of its input, alone and in a batch', async () => {
+    const published = await post('/api/v2/endpoints', { name: 'shown', file: showing('example.png') })
+    assert.equal(published.status, 201, published.text)
+    const [input] = published.json.version.inputs
+    const called = await post('/api/v2/endpoints/shown/runs', { inputs: { [input.name]: `${source.url}/e.png` } })
+    assert.deepEqual([called.status, asked], [201, ['/e.png']], called.text)
+    assert.equal((await untilDone(called.json.id)).status, 'succeeded')
+    const items = ['/f.png', '/f.png'].map((path) => ({ [input.name]: `${source.url}${path}` }))
+    const batch = await post('/api/v2/endpoints/shown/runs/batch', { items })
+    assert.deepEqual([batch.status, batch.json.accepted, asked], [201, 2, ['/f.png']], batch.text)
+    const page = await post('/api/v2/endpoints/shown/runs', { inputs: { [input.name]: `${source.url}/page.png` } })
+    assert.deepEqual([page.status, page.json.error.details.inputs[0].reason], [422, 'unsupported_type'])
+  })
+
   test('is refused with every file that cannot be taken, by node and input', async () => {
     const graph = showing(
       { url: `${source.url}/page.png` },
@@ -106,16 +120,22 @@ describe('a workflow that names files by their address', () => {
   })
 
   test('is dropped, with its fetches, when its caller leaves', async () => {
-    const leaving = new AbortController()
-    asked = []
-    held = []
-    const body = JSON.stringify({ workflow: showing({ url: `${source.url}/held.png` }) })
+    const graph = showing({ url: `${source.url}/held.png` })
     const headers = { 'content-type': 'application/json' }
-    const sent = fetch(`${service.url}/api/v2/jobs`, { method: 'POST', headers, body, signal: leaving.signal })
-    const [response] = await waitUntil(() => (held.length > 0 ? held : null))
-    leaving.abort()
-    await assert.rejects(sent)
-    await waitUntil(() => response.destroyed)
+    for (const [path, member] of [
+      ['/api/v2/jobs', 'workflow'],
+      ['/api/prompt', 'prompt'],
+    ]) {
+      const leaving = new AbortController()
+      asked = []
+      held = []
+      const body = JSON.stringify({ [member]: graph })
+      const sent = fetch(service.url + path, { method: 'POST', headers, body, signal: leaving.signal })
+      const [response] = await waitUntil(() => (held.length > 0 ? held : null))
+      leaving.abort()
+      await assert.rejects(sent)
+      await waitUntil(() => response.destroyed)
+    }
   })
 })
 

@@ -57,7 +57,7 @@ describe('webhooks', () => {
   test('tell the end of a job, signed as the official library wants it, and show what came of it', async () => {
     const { id, secret, ...webhook } = await add('/failing/ends', { description: 'mine' })
     assert.match(secret, /^whsec_/)
-    assert.deepEqual([webhook.status, webhook.events.length, webhook.credits_low_usd], ['enabled', 6, 5])
+    assert.deepEqual([webhook.status, webhook.events.length, webhook.credits_low_usd], ['enabled', 7, 5])
     assert.equal('secret' in (await call(`/api/v2/webhooks/${id}`)).json, false)
     const jobId = await submit({ metadata: { order: '7' } })
     const [message] = await came('/failing/ends', 1)
@@ -179,7 +179,13 @@ describe('webhooks', () => {
     for (const url of ['https://intern.example/', 'https://nobody.example/']) assert.equal(sender.refusalOf(url), null)
     assert.deepEqual(asked, [])
     const message = { id: 'msg_1', type: 'webhook.test', subject: 'x', at: new Date(), facts: '{}' } as const
-    const request = { message, secrets: [new Uint8Array(24)], at: new Date(), signal: new AbortController().signal }
+    const request = {
+      message,
+      body: null,
+      secrets: [new Uint8Array(24)],
+      at: new Date(),
+      signal: new AbortController().signal,
+    }
     for (const url of ['https://127.0.0.1/', 'https://intern.example/', receiver.url]) {
       const answer = await sender.send({ ...request, endpoint: { url, kind: 'account' } })
       assert.equal(answer.outcome, 'blocked')

@@ -14,8 +14,10 @@ export const jobsV2: IsolationSurface = {
   // A webhook and an upload are made of what their caller says, and the common secret is the caller's own.
   harmless: [
     ...['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret', 'createUpload', 'getUploadProtocol'],
-    // An endpoint is made of what its caller says, under a name of the caller's own.
-    ...['previewEndpoint', 'publishEndpoint'],
+    // A proposal is made of what its caller says.
+    'previewEndpoint',
+    // A key is its account's alone, under the name of its provider.
+    ...['putProviderKey', 'createBudget'],
     // Refused to every account: weights are the operator's to change.
     ...['beginWeightUpload', 'listWeightUploads', 'deleteWeight'],
   ],
@@ -25,13 +27,18 @@ export const jobsV2: IsolationSurface = {
     { operation: 'listWeights', path: `${API}/weights` },
     { operation: 'getOpenapi', path: `${API}/openapi.json` },
     { operation: 'listWebhooks', path: `${API}/webhooks` },
+    { operation: 'listBudgets', path: `${API}/budgets` },
+    { operation: 'listProviderKeys', path: `${API}/provider-keys` },
     { operation: 'listWebhookDeliveries', path: `${API}/webhooks/deliveries` },
     { operation: 'listEndpoints', path: `${API}/endpoints` },
     { operation: 'describeEndpoints', path: `${API}/endpoints/openapi.json` },
+    { operation: 'showEndpoints', path: `${API}/endpoints/docs` },
   ],
   async prepare(world) {
     const things = await makeThings(world)
-    const byPath = readOperations(SPEC).flatMap((operation) => byParameter(operation, things))
+    await saveProviderKey(world)
+    const budgets = [await makeBudget(world)]
+    const byPath = readOperations(SPEC).flatMap((operation) => byParameter(operation, { ...things, budgets }))
     const everywhere = byPath.flatMap((each) => [each, ...atDeployments(each, world)])
     const owned = [`${API}/jobs`, ...things.assets.map(({ foreign }) => `${API}/assets/${foreign}`)]
     return { cases: [...everywhere, ...(await byContent(world, things))], owned }
@@ -43,8 +50,25 @@ export const jobsV2: IsolationSurface = {
   },
 }
 
+async function saveProviderKey({ other }: World): Promise<void> {
+  const body = JSON.stringify({ key: 'sk-of-the-owner-alone' })
+  const saved = await other.call(`${API}/provider-keys/openai`, { method: 'PUT', body })
+  if (saved.status !== 200) throw new Error(`the key was not saved: ${saved.text}`)
+}
+
+async function makeBudget({ other }: World): Promise<Named> {
+  const body = JSON.stringify({ name: 'theirs', limit_usd: '1.00', period: 'day' })
+  const made = await other.call(`${API}/budgets`, { method: 'POST', body })
+  if (made.status !== 201) throw new Error(`the budget was not made: ${made.text}`)
+  return { title: 'a budget', foreign: made.json.id, unknown: newJobId() }
+}
+
+interface AllThings extends Things {
+  readonly budgets: readonly Named[]
+}
+
 /** Every operation of the contract that has a parameter in its path, with every thing of that kind. */
-function byParameter(operation: Operation, things: Things): IsolationCase[] {
+function byParameter(operation: Operation, things: AllThings): IsolationCase[] {
   const { id, path } = operation
   const [parameter] = /\{\w+\}/.exec(path) ?? []
   if (parameter === undefined) return []
@@ -70,22 +94,29 @@ const BODIES: Readonly<Record<string, object>> = {
   runEndpoint: { inputs: {} },
   runEndpointBatch: { items: [{}] },
   updateEndpoint: { title: 'mine now' },
+  updateBudget: { name: 'mine now' },
   putEndpointAlias: { version: 1 },
+  createEndpointShare: { runs: 1, expires_at: new Date(Date.now() + 3_600_000).toISOString() },
 }
 
 function bodyOf(operation: string): Pick<IsolationRequest, 'body'> {
   return operation in BODIES ? { body: JSON.stringify(BODIES[operation]) } : {}
 }
 
+/** Of the first its owner has a key. */
+const PROVIDERS: readonly Named[] = [{ title: 'a key at a provider', foreign: 'openai', unknown: 'kling' }]
+
 function kindAt(
   path: string,
-  { jobs, assets, webhooks, messages, uploads, batches, endpoints }: Things,
+  { jobs, assets, webhooks, messages, uploads, batches, endpoints, budgets }: AllThings,
 ): readonly Named[] {
   if (path.startsWith(`${API}/endpoints/`)) return endpoints
   if (path.startsWith(`${API}/batches/`)) return batches
   if (path.startsWith(`${API}/uploads/`)) return uploads
   if (path.startsWith(`${API}/webhooks/deliveries/`)) return messages
   if (path.startsWith(`${API}/webhooks/`)) return webhooks
+  if (path.startsWith(`${API}/provider-keys/`)) return PROVIDERS
+  if (path.startsWith(`${API}/budgets/`)) return budgets
   return path.startsWith(`${API}/jobs/`) ? jobs : assets
 }
 
@@ -121,6 +152,11 @@ async function byContent(
   })
   const list = (query: string): IsolationRequest => ({ method: 'GET', path: `${API}/jobs?${query}` })
   const nowhere = 'x'.repeat(deployment.length)
+  const publish = (at: string): IsolationRequest => ({
+    method: 'POST',
+    path: `${API}/endpoints`,
+    body: JSON.stringify({ name: 'mine', file: save, deployment: at }),
+  })
   const pair = (operation: string, title: string, foreign: IsolationRequest, unknown: IsolationRequest) => ({
     operation,
     title,
@@ -141,6 +177,7 @@ async function byContent(
     ).map(([name, { foreign, unknown }]) =>
       pair('listWebhookDeliveries', `by ${name}`, messagesBy(`${name}=${foreign}`), messagesBy(`${name}=${unknown}`)),
     ),
+    pair('publishEndpoint', 'to run on a deployment', publish(deployment), publish(nowhere)),
     pair(
       'assetFromPath',
       'a file of the machine',

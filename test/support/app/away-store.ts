@@ -12,13 +12,7 @@ export interface Outages {
 }
 
 // Answered from memory, whatever the database does.
-const LOCAL: ReadonlySet<string | symbol> = new Set([
-  'stats',
-  'failed',
-  'audited',
-  'announceBriefly',
-  Symbol.asyncDispose,
-])
+const LOCAL: ReadonlySet<string | symbol> = new Set(['stats', 'failed', 'audited', Symbol.asyncDispose])
 
 export function createOutages(): Outages {
   let waiting: { readonly count: number; readonly resolve: () => void }[] = []

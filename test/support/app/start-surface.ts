@@ -74,6 +74,8 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion, ...noBatches },
     assets: noAssets,
     webhooks: noWebhooks,
+    providerKeys: noProviderKeys,
+    budgets: noBudgets,
     endpoints: noEndpoints,
     weights: noWeights,
     forecast: noForecast,
@@ -100,8 +102,10 @@ const noEndpoints: JobsV2Options['endpoints'] = {
     ...{ findByModel: noConversion, findByHash: noConversion, compare: noConversion },
   },
   missingOf: () => ({ classes: [], weights: [] }),
-  runs: { run: noConversion, runMany: noConversion },
+  runs: { run: noConversion, runMany: noConversion, tryRun: noConversion },
+  reportUsage: noConversion,
   originOf: noConversion,
+  shares: { create: noConversion, list: noConversion, revoke: noConversion },
   waits: { wait: noConversion, close() {} },
 }
 
@@ -144,6 +148,12 @@ const noBatches = {
 
 const noWebhook = () => Promise.reject(new ServiceError('not_found', 'there are no webhooks here'))
 
+const noBudgets: JobsV2Options['budgets'] = {
+  ...{ list: async () => [], find: noWebhook, create: noWebhook, change: noWebhook, remove: noWebhook },
+}
+const noProviderKeys: JobsV2Options['providerKeys'] = {
+  ...{ list: async () => [], put: noWebhook, remove: noWebhook, test: noWebhook },
+}
 const noWebhooks: JobsV2Options['webhooks'] = {
   ...{ create: noWebhook, list: async () => [], find: noWebhook, change: noWebhook, rotate: noWebhook },
   ...{ remove: noWebhook, test: noWebhook, deliveries: async () => [], delivery: noWebhook, replay: noWebhook },

@@ -40,7 +40,9 @@ export async function storeJobs(
 ): Promise<void> {
   using records = openSqliteRecords(directory, now)
   const expiresAt = now.getTime() + DAY_MS
-  await write(records, 'account', [{ id: accountId, max_running: 100, max_queued: 1_000_000, served: 0 }])
+  await write(records, 'account', [
+    { id: accountId, max_running: 100, max_queued: 1_000_000, served: 0, share_percent: 100 },
+  ])
   if (accountId !== 'local') await write(records, 'account_profile', [toProfile(accountId, now)])
   await write(records, 'job_recipe', [
     { account_id: accountId, recipe: RECIPE, title, terms, expires_at: expiresAt + DAY_MS },

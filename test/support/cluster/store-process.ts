@@ -17,7 +17,17 @@ export type Answer = { readonly id: number; readonly value: unknown } | { readon
 /** The ports, asked by message. `audited` is not among them. */
 type RemoteStore = Pick<
   Store,
-  'jobs' | 'assets' | 'accounts' | 'keys' | 'directory' | 'apiKeys' | 'ledger' | 'limits' | 'calls' | 'requests'
+  | 'jobs'
+  | 'assets'
+  | 'accounts'
+  | 'keys'
+  | 'directory'
+  | 'apiKeys'
+  | 'ledger'
+  | 'budgets'
+  | 'limits'
+  | 'calls'
+  | 'requests'
 >
 
 export interface StoreProcess extends AsyncDisposable {

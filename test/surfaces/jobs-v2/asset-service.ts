@@ -52,6 +52,7 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
   const contextOf: ContextOf = (request) => ({
     accountId: String(request.headers[ACCOUNT_HEADER] ?? 'local'),
     scopes: null,
+    endpoints: null,
     keyId: null,
     pool: null,
     requestId: 'test',

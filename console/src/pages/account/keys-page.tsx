@@ -127,7 +127,8 @@ function OneKey({ row, onRevoke, onRotate }: OneKeyProps) {
         <Words text={keyName(row)} /> {row.is_current && <span class="chip quiet">this session</span>}
         {row.revoked_at !== null && <span class="chip quiet">revoked</span>}
         <span class="dim">
-          {row.scopes === null ? 'everything' : row.scopes.join(', ')} · made <Ago at={row.created_at} />
+          {row.scopes === null ? 'everything' : row.scopes.join(', ')}
+          {row.endpoints !== null && ` of ${row.endpoints.join(', ')}`} · made <Ago at={row.created_at} />
           {row.last_used_at !== null && (
             <>
               {' · used '}
@@ -170,12 +171,17 @@ function OneKey({ row, onRevoke, onRotate }: OneKeyProps) {
 function NewKey({ onClose, onMade }: { readonly onClose: () => void; readonly onMade: (secret: string) => void }) {
   const name = useSignal('')
   const scopes = useSignal<ReadonlySet<string>>(new Set(WORK))
+  const endpoints = useSignal('')
   const error = useSignal<ApiError | null>(null)
   async function make(event: Event): Promise<void> {
     event.preventDefault()
     const chosen = scopes.value.size === SCOPES.length ? null : [...scopes.value]
+    const named = endpoints.value.split(/[\s,]+/).filter((each) => each !== '')
     try {
-      onMade((await createKey(name.value.trim(), chosen)).secret)
+      // Such a key can have no other scopes than those that the service gives it.
+      const made =
+        named.length === 0 ? createKey(name.value.trim(), chosen, null) : createKey(name.value.trim(), null, named)
+      onMade((await made).secret)
     } catch (thrown) {
       if (!(thrown instanceof ApiError)) throw thrown
       error.value = thrown
@@ -195,7 +201,17 @@ function NewKey({ onClose, onMade }: { readonly onClose: () => void; readonly on
             name.value = event.currentTarget.value
           }}
         />
-        <fieldset class="choice">
+        <label for="key-endpoints">Only these endpoints</label>
+        <input
+          id="key-endpoints"
+          type="text"
+          placeholder="all, or names such as poster, thumb@production"
+          value={endpoints.value}
+          onInput={(event) => {
+            endpoints.value = event.currentTarget.value
+          }}
+        />
+        <fieldset class="choice" disabled={endpoints.value.trim() !== ''}>
           <legend>May</legend>
           {SCOPES.map((scope) => (
             <label key={scope}>

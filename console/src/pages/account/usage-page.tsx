@@ -13,7 +13,7 @@ import { formatCount } from '../../text/format.ts'
 import { AccountTabs } from './account-page.tsx'
 import { monthBy, monthOf, toCsv, toMonth } from './usage-range.ts'
 
-const BY = { model: 'Model', pool: 'Pool', key: 'Key' } as const
+const BY = { model: 'Model', pool: 'Pool', endpoint: 'Endpoint', key: 'Key' } as const
 type By = keyof typeof BY
 
 export function UsagePage() {

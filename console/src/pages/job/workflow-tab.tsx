@@ -1,12 +1,12 @@
 /** The workflow that was run: as a tree of nodes, as text, to copy and to take along. Its numbers are the ones that were sent. */
 import { useState } from 'preact/hooks'
+import { indentJson } from '../../../../lib/json/indent-json.ts'
 import { parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { getWorkflow } from '../../api/jobs.ts'
 import { JsonTree } from '../../components/json/json-tree.tsx'
 import { Loaded, Skeleton } from '../../components/state.tsx'
 import { CopyButton, saveText, Words } from '../../components/text.tsx'
 import { useResource } from '../../state/resource.ts'
-import { indentJson } from '../../text/indent-json.ts'
 
 export function WorkflowTab({ id }: { readonly id: string }) {
   const [isRaw, setRaw] = useState(false)

@@ -12,12 +12,13 @@ const EVENTS: Readonly<Record<string, string>> = {
   'job.expired': 'a job expired',
   'model_call.completed': 'a queued model call has ended',
   'credits.low': 'credits run low',
+  'budget.threshold': 'a budget nears its limit',
   'job.queued': 'a job was accepted',
   'job.started': 'a job began to run',
   'output.created': 'an output is there',
   'webhook.disabled': 'another webhook was disabled',
 }
-const USUAL = 6
+const USUAL = 7
 const DEFAULT_LOW_USD = 5
 
 interface WebhookFormProps {

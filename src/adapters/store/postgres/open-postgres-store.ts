@@ -11,7 +11,7 @@ import type { OpenStore } from '../statements/operation.ts'
 import { postgresOnly, query } from '../statements/statement.ts'
 import { createSentJournal } from '../stores/calls/call-stores.ts'
 import { SERVER_TIME } from '../stores/node-store.ts'
-import { createRunRecordStore, recordWrites } from '../stores/run-record-store.ts'
+import { createRunRecordStore } from '../stores/run-record-store.ts'
 import { createOperatorStores, createSharedStores } from '../stores/shared-stores.ts'
 import { moment, shape } from '../tables/table.ts'
 import { openConnections } from './database/connections.ts'
@@ -63,11 +63,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...openOperatorStores(parts),
     limits: openStore(limitStore),
     audited: (entry) => openOperatorStores(toAuditedParts(parts, entry)),
-    records: createRunRecordStore({
-      open: openStore,
-      reads: openStore(recordReads),
-      nextPromptNumber: (accountId) => openStore(recordWrites).reservePromptNumbers(accountId, 1),
-    }),
+    records: createRunRecordStore(openStore, openStore(recordReads)),
     summaries: createSummaryStore(openStore(summarySteps)),
     isExclusive: false,
     readTime: () => readServerTime(connections.read),

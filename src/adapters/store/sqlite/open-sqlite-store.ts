@@ -9,7 +9,8 @@ import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { loadMigrations } from '../migration-files.ts'
 import { createSummaryStore } from '../search/summary-store.ts'
 import type { OpenStore } from '../statements/operation.ts'
-import { createRunRecordStore, recordWrites } from '../stores/run-record-store.ts'
+import { assetSteps, createAssetStore } from '../stores/asset-store.ts'
+import { createRunRecordStore } from '../stores/run-record-store.ts'
 import { createOperatorStores, createSharedStores } from '../stores/shared-stores.ts'
 import { prepareDataDirectory, type StoreFiles } from './database/data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
@@ -22,8 +23,6 @@ import { recordReads } from './own/run-records.ts'
 import { summarySteps } from './own/search-walks.ts'
 import { submits } from './own/submits.ts'
 import { openShared } from './shared-stores.ts'
-import { createPromptNumbers } from './stores/prompt-number-cache.ts'
-import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
@@ -137,17 +136,13 @@ function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumbe
   return {
     ...createSharedStores(open, { clock, submits: open(submits) }),
     jobs: createJobStore({ write, read, clock }),
-    assets: createAssetStore(channels),
+    assets: createAssetStore(open(assetSteps)),
     blobIndex: null,
     sentJournal: null,
     ...openOperatorStores(channels),
     limits: open(limitStore),
     audited: (entry) => openOperatorStores(toAuditedChannels(channels, entry)),
-    records: createRunRecordStore({
-      open,
-      reads: open(recordReads),
-      nextPromptNumber: createPromptNumbers(open(recordWrites).reservePromptNumbers),
-    }),
+    records: createRunRecordStore(open, open(recordReads)),
     summaries: createSummaryStore(open(summarySteps)),
     // The lock on the folder proves it.
     isExclusive: true,

@@ -38,7 +38,13 @@ const changed = changedAfter(accountProfile)
 type NewLimits = readonly (EnforcedLimits & { readonly accountId: string })[]
 
 const limitRows = (words: Words) =>
-  words.rows(':limits', { account_id: 'text', max_running: 'bigint', max_queued: 'bigint', floor: 'bigint' })
+  words.rows(':limits', {
+    account_id: 'text',
+    max_running: 'bigint',
+    max_queued: 'bigint',
+    share_percent: 'integer',
+    floor: 'bigint',
+  })
 
 /** Only rows that change are locked, in the order of their ids: when a tier is changed these may be all accounts. */
 function setChanged(
@@ -59,6 +65,9 @@ const LIMIT_QUEUED = command('accounts.limitQueued', (words) => setChanged(words
 const LIMIT_RUNNING = command('accounts.limitRunning', (words) =>
   setChanged(words, 'max_running', words.dialect === 'sqlite' ? ['account', 'id'] : ['account_load', 'account_id']),
 )
+const SET_SHARES = command('accounts.setShares', (words) =>
+  setChanged(words, 'share_percent', words.dialect === 'sqlite' ? ['account', 'id'] : ['account_load', 'account_id']),
+)
 const ADD_BALANCES = command(
   'accounts.addBalances',
   (words) => `
@@ -74,13 +83,15 @@ const SET_FLOORS = command('accounts.setFloors', (words) =>
 function* enforce(all: NewLimits): Steps<void> {
   const limits = toRows(
     'limits',
-    all.map(({ accountId, maxRunning, maxQueued, creditFloor }) => ({
+    all.map(({ accountId, maxRunning, maxQueued, sharePercent = 100, creditFloor }) => ({
       ...{ account_id: accountId, max_running: maxRunning, max_queued: maxQueued, floor: creditFloor },
+      share_percent: sharePercent,
     })),
   )
   yield* together(
     run(LIMIT_QUEUED, limits),
     run(LIMIT_RUNNING, limits),
+    run(SET_SHARES, limits),
     run(ADD_BALANCES, limits),
     run(SET_FLOORS, limits),
   )

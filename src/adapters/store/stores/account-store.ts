@@ -19,16 +19,17 @@ import { integer, type RowOf, shape, text } from '../tables/table.ts'
 
 const PUT = command('accounts.put', ({ either }) =>
   either(
-    `INSERT INTO account (id, max_running, max_queued) VALUES (:id, :maxRunning, :maxQueued)
-     ON CONFLICT (id) DO UPDATE SET max_running = excluded.max_running, max_queued = excluded.max_queued`,
+    `INSERT INTO account (id, max_running, max_queued, share_percent) VALUES (:id, :maxRunning, :maxQueued, :sharePercent)
+     ON CONFLICT (id) DO UPDATE SET max_running = excluded.max_running, max_queued = excluded.max_queued,
+       share_percent = excluded.share_percent`,
     `INSERT INTO account (id, max_queued) VALUES (:id, :maxQueued)
      ON CONFLICT (id) DO UPDATE SET max_queued = excluded.max_queued`,
   ),
 )
 const PUT_LOAD = command(
   'accounts.putLoad',
-  postgresOnly(`INSERT INTO account_load (account_id, max_running) VALUES (:id, :maxRunning)
-    ON CONFLICT (account_id) DO UPDATE SET max_running = excluded.max_running`),
+  postgresOnly(`INSERT INTO account_load (account_id, max_running, share_percent) VALUES (:id, :maxRunning, :sharePercent)
+    ON CONFLICT (account_id) DO UPDATE SET max_running = excluded.max_running, share_percent = excluded.share_percent`),
 )
 const FIND_USE = query('accounts.findUse', shape({ running: integer(), queued: integer() }), ({ either }) =>
   either(
@@ -165,8 +166,9 @@ interface AccountSteps extends Pick<AccountStore, 'put' | 'findUse'> {
 
 export const accountSteps = defineStore<AccountSteps>('accounts', {
   put: durable(
-    function* ({ id, maxRunning, maxQueued }) {
-      yield* together(run(PUT, { id, maxRunning, maxQueued }), run(PUT_LOAD, { id, maxRunning }))
+    function* ({ id, maxRunning, maxQueued, sharePercent = 100 }) {
+      const limits = { maxRunning, sharePercent }
+      yield* together(run(PUT, { id, maxQueued, ...limits }), run(PUT_LOAD, { id, ...limits }))
     },
     { isRepeatable: true },
   ),

@@ -9,14 +9,22 @@ import { callSteps, requestSteps } from './calls/call-stores.ts'
 import { deploymentStore } from './deployment-store.ts'
 import { endpointStore } from './endpoint-store.ts'
 import { engineRegistry } from './engine-registry.ts'
+import { artifactQueue } from './environments/artifact-queue.ts'
+import { buildBlobStore } from './environments/build-blob-store.ts'
+import { buildStore } from './environments/build-store.ts'
 import { glances } from './glance.ts'
 import { keySteps } from './idempotency-store.ts'
 import { jobSteps } from './jobs/job-steps.ts'
+import { runLimitStore } from './jobs/run-bounds.ts'
 import { keyStore } from './key-store.ts'
+import { budgetStore } from './ledger/budget-counts.ts'
 import { ledgerStore } from './ledger/ledger-store.ts'
 import { metaSteps } from './meta-store.ts'
 import { nodeStore } from './node-store.ts'
+import { providerKeyStore } from './provider-keys.ts'
+import { releasedStore } from './released-store.ts'
 import { recordWrites } from './run-record-store.ts'
+import { shareStore } from './share-store.ts'
 import { uploadStore } from './upload-store.ts'
 import { userFileStore } from './user-file-store.ts'
 import { webhookSteps } from './webhook-store.ts'
@@ -24,10 +32,14 @@ import { webhookSteps } from './webhook-store.ts'
 export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   accountDirectory,
   accountSteps,
+  artifactQueue,
   assetSteps,
   auditStore,
   callSteps,
   batchSteps,
+  buildBlobStore,
+  buildStore,
+  budgetStore,
   deploymentStore,
   endpointStore,
   engineRegistry,
@@ -38,8 +50,12 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   ledgerStore,
   metaSteps,
   nodeStore,
+  providerKeyStore,
   recordWrites,
+  releasedStore,
   requestSteps,
+  runLimitStore,
+  shareStore,
   uploadStore,
   userFileStore,
   webhookSteps,

@@ -8,14 +8,7 @@ import { both, command, insertInto, query, selectFrom } from '../statements/stat
 import { accountStorage, asset } from '../tables/assets.ts'
 import { encode, flag, nullable, omit, pick, type RowOf, shape, text } from '../tables/table.ts'
 import { addRecords, removeRecords } from './account-storage.ts'
-import {
-  findKnownBlobs,
-  type OfferedBlob,
-  offerBlobs,
-  offerUnreferenced,
-  type Retired,
-  retireBlobs,
-} from './blob-references.ts'
+import { findKnownBlobs, type OfferedBlob, offerBlobs, type Retired, retireBlobs } from './blob-references.ts'
 import { claimKeys, findHolders } from './idempotency-store.ts'
 
 const record = shape({ ...omit(asset, 'seq', 'subfolder').fields, jobId: nullable(text()) })
@@ -202,9 +195,8 @@ function* letGo(gone: readonly RowOf<typeof removed>[], now: Date): Steps<number
 
 const STORED = query('assets.storedBytes', accountStorage, selectFrom(accountStorage, 'WHERE account_id = :accountId'))
 
-interface AssetSteps extends Omit<AssetStore, 'announceBlob' | 'announceBriefly' | 'expire' | 'retireBlobs'> {
+interface AssetSteps extends Omit<AssetStore, 'announceBlob' | 'expire' | 'retireBlobs'> {
   announce(blobs: readonly OfferedBlob[], now: Date): Promise<void>
-  announceUnreferenced(blobs: readonly OfferedBlob[], now: Date): Promise<void>
   expireSome(now: Date, limit: number): Promise<number>
   retireSome(cutoff: Date, limit: number): Promise<Retired>
 }
@@ -212,7 +204,6 @@ interface AssetSteps extends Omit<AssetStore, 'announceBlob' | 'announceBriefly'
 export const assetSteps = defineStore<AssetSteps>('assets', {
   // On a server durable: whoever stores bytes outlives its crash, and a sweep must not take them before their record is written.
   announce: durable(offerBlobs, { isRelaxedAlone: true }),
-  announceUnreferenced: durable(offerUnreferenced, { isRelaxedAlone: true }),
   mint: durable(mint),
   find: read(function* (accountId, assetId, now) {
     return (yield* get(FIND, { accountId, wanted: [assetId], now })) ?? null
@@ -260,14 +251,10 @@ export const assetSteps = defineStore<AssetSteps>('assets', {
 // Rows of one transaction of a sweep: few enough that it holds up nobody.
 const SLICE = 100
 
-/** `announce`: how one blob is announced. */
-export function createAssetStore(
-  { expireSome, retireSome, ...steps }: AssetSteps,
-  announce: AssetStore['announceBlob'],
-): AssetStore {
+export function createAssetStore({ expireSome, retireSome, ...steps }: AssetSteps): AssetStore {
   return {
     ...steps,
-    announceBlob: announce,
+    announceBlob: (hash, sizeBytes, now) => steps.announce([{ hash, sizeBytes }], now),
     async expire(now, limit) {
       for (let total = 0; ; ) {
         const slice = Math.min(SLICE, limit - total)

@@ -1,7 +1,7 @@
 /**
- * Which blobs may go. A blob is referenced by the records of accounts, by the inputs of jobs that have not ended, and by bodies of
- * model calls. Blobs that may have lost their last reference are listed as candidates, and only candidates are examined: a
- * collection costs as much as there is to collect.
+ * Which blobs may go. A blob is referenced by the records of accounts, by the inputs of jobs that have not ended, by bodies of
+ * model calls, and by what was uploaded for builds. Blobs that may have lost their last reference are listed as candidates, and only
+ * candidates are examined: a collection costs as much as there is to collect.
  */
 import { all, run, type Steps } from '../statements/operation.ts'
 import { both, command, query, toRows, type Words } from '../statements/statement.ts'
@@ -16,21 +16,19 @@ export interface OfferedBlob {
 const hashOnly = pick(blobCandidate, 'hash')
 
 function isReferenced({ either }: Words): string {
-  const tables = [either('asset', 'account_blob'), 'job_input', 'router_result', 'router_input']
+  const tables = [either('asset', 'account_blob'), 'job_input', 'router_result', 'router_input', 'build_blob']
   return `(${tables.map((table) => `EXISTS (SELECT 1 FROM ${table} WHERE ${table}.hash = wanted.hash)`).join(' OR ')})`
 }
 
-const offer = (name: string, which: (words: Words) => string) =>
-  command(
-    name,
-    (words) => `
-      INSERT INTO blob_candidate (hash, size_bytes, since)
-      SELECT hash, max(size_bytes), CAST(:now AS bigint)
-      FROM ${words.rows(':blobs', { hash: 'text', size_bytes: 'bigint' })} AS wanted WHERE ${which(words)} GROUP BY hash ORDER BY hash
-      ON CONFLICT (hash) DO UPDATE SET since = ${words.greatest('blob_candidate.since', 'excluded.since')}`,
-  )
-const OFFER = offer('blobs.offer', () => 'true')
-const OFFER_UNREFERENCED = offer('blobs.offerUnreferenced', (words) => `NOT ${isReferenced(words)}`)
+// The parser of SQLite needs the WHERE before ON CONFLICT.
+const OFFER = command(
+  'blobs.offer',
+  (words) => `
+    INSERT INTO blob_candidate (hash, size_bytes, since)
+    SELECT hash, max(size_bytes), CAST(:now AS bigint)
+    FROM ${words.rows(':blobs', { hash: 'text', size_bytes: 'bigint' })} AS wanted WHERE true GROUP BY hash ORDER BY hash
+    ON CONFLICT (hash) DO UPDATE SET since = ${words.greatest('blob_candidate.since', 'excluded.since')}`,
+)
 const TAKE = query(
   'blobs.takeCandidates',
   hashOnly,
@@ -66,11 +64,6 @@ function toBlobRows(blobs: readonly OfferedBlob[]) {
 /** Makes blobs candidates; one that is a candidate already counts as new again. */
 export function* offerBlobs(blobs: readonly OfferedBlob[], now: Date): Steps<void> {
   if (blobs.length > 0) yield* run(OFFER, { now, ...toBlobRows(blobs) })
-}
-
-/** The same for those that nothing refers to. */
-export function* offerUnreferenced(blobs: readonly OfferedBlob[], now: Date): Steps<void> {
-  if (blobs.length > 0) yield* run(OFFER_UNREFERENCED, { now, ...toBlobRows(blobs) })
 }
 
 export interface Retired {

@@ -13,7 +13,7 @@ const created = omit(stored, 'revokedAt', 'lastUsedAt', 'previousDigest', 'previ
 const INSERT = command(
   'keys.insert',
   `INSERT INTO api_key (${created.columns}, version)
-   SELECT :id, :accountId, :name, :scopes, :createdAt, :expiresAt, :digest, ${nextVersion('api_key')}
+   SELECT :id, :accountId, :name, :scopes, :createdAt, :expiresAt, :digest, :endpoints, ${nextVersion('api_key')}
    WHERE :accountId = '${WORKERS_ACCOUNT_ID}' OR EXISTS (SELECT 1 FROM account_profile WHERE account_id = :accountId)`,
 )
 const ROTATE = query(

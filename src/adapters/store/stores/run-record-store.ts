@@ -38,17 +38,14 @@ const HIDE = command('history.hide', (words) =>
     `UPDATE job_done SET is_hidden = true WHERE id = ANY(:jobIds::uuid[]) AND ${IS_ENDED} AND NOT is_hidden`,
   ),
 )
-const RESERVE = query(
-  'prompts.reserve',
-  shape({ first: integer() }),
-  `INSERT INTO prompt_number AS known (account_id, next) VALUES (:accountId, :count)
-   ON CONFLICT (account_id) DO UPDATE SET next = known.next + :count RETURNING next - :count AS first`,
+const NEXT_NUMBER = query(
+  'prompts.nextNumber',
+  shape({ number: integer() }),
+  `INSERT INTO prompt_number AS known (account_id, next) VALUES (:accountId, 1)
+   ON CONFLICT (account_id) DO UPDATE SET next = known.next + 1 RETURNING next - 1 AS number`,
 )
 
-interface RecordWrites extends Pick<RunRecordStore, 'hideHistory'> {
-  /** The first of `count` numbers in a row. */
-  reservePromptNumbers(accountId: string, count: number): Promise<number>
-}
+type RecordWrites = Pick<RunRecordStore, 'hideHistory' | 'nextPromptNumber'>
 
 export const recordWrites = defineStore<RecordWrites>('recordWrites', {
   hideHistory: durable(
@@ -57,20 +54,14 @@ export const recordWrites = defineStore<RecordWrites>('recordWrites', {
     },
     { isEssential: true, isRepeatable: true },
   ),
-  reservePromptNumbers: relaxed(function* (accountId, count) {
-    return (yield* get(RESERVE, { accountId, count }))?.first ?? 0
+  nextPromptNumber: relaxed(function* (accountId) {
+    return (yield* get(NEXT_NUMBER, { accountId }))?.number ?? 0
   }),
 })
 
 const VISIBLE_STATUSES = JOB_STATUSES.filter((status) => status !== 'expired')
 
-interface RecordParts {
-  readonly open: OpenStore
-  readonly reads: RecordReads
-  readonly nextPromptNumber: RunRecordStore['nextPromptNumber']
-}
-
-export function createRunRecordStore({ open, reads, nextPromptNumber }: RecordParts): RunRecordStore {
+export function createRunRecordStore(open: OpenStore, reads: RecordReads): RunRecordStore {
   const { findUse } = open(accountSteps)
   const toRecord = (stored: StoredRecord) => new ReadRecord(stored)
   return {
@@ -89,7 +80,6 @@ export function createRunRecordStore({ open, reads, nextPromptNumber }: RecordPa
       const { records, total } = await reads.select(accountId, asked, now)
       return { jobs: records.map(toRecord), total }
     },
-    nextPromptNumber,
-    hideHistory: open(recordWrites).hideHistory,
+    ...open(recordWrites),
   }
 }

@@ -20,6 +20,7 @@ export const account = table('account', ['id'], {
   failed: only('sqlite', counter()),
   expired: only('sqlite', counter()),
   served: only('sqlite', integer()),
+  sharePercent: only('sqlite', integer('integer')),
 })
 
 export const accountLoad = table(
@@ -31,12 +32,20 @@ export const accountLoad = table(
     running: counter(),
     started: counter(),
     served: integer(),
+    sharePercent: integer('integer'),
     succeeded: counter(),
     canceled: counter(),
     failed: counter(),
     expired: counter(),
   },
   { only: 'postgres' },
+)
+
+export const fairShare = table(
+  'fair_share',
+  ['pool', 'accountId'],
+  { pool: text(), accountId: text(), usedMs: integer(), changedAt: moment() },
+  { staysFor: 'who was served how long before a move does not count behind it' },
 )
 
 export const accountProfile = table('account_profile', ['id'], {
@@ -62,6 +71,8 @@ export const apiKey = table('api_key', ['id'], {
   previousDigest: nullable(bytes()),
   previousUntil: nullable(moment()),
   version: integer(),
+  /** Those that it may call and see; null: all. */
+  endpoints: nullable(json<readonly string[]>()),
 })
 
 export const deployment = table('deployment', ['id'], {

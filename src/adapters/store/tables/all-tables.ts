@@ -1,8 +1,10 @@
 /** Every table of both databases: what the migrations make is compared with it, column by column. */
 import * as accounts from './accounts.ts'
 import * as assets from './assets.ts'
+import * as builds from './builds.ts'
 import * as calls from './calls.ts'
 import * as credits from './credits.ts'
+import * as deployments from './deployments.ts'
 import * as endpoints from './endpoints.ts'
 import * as jobs from './job-tables.ts'
 import * as nodes from './nodes.ts'
@@ -13,8 +15,10 @@ import * as webhooks from './webhooks.ts'
 const exported: readonly unknown[] = [
   accounts,
   assets,
+  builds,
   calls,
   credits,
+  deployments,
   endpoints,
   jobs,
   nodes,

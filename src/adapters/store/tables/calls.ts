@@ -1,6 +1,7 @@
 /** Calls of models: those under way, those of the queue, and those whose key may be repeated. */
 import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { readKeptTrace, writeTraceContext } from '../../../../lib/tracing/trace-context.ts'
+import type { CallPlan, Served } from '../../../domain/models/calls/call-plan.ts'
 import type { CallProgress, StoredRefusal } from '../../../domain/models/calls/call-store.ts'
 import type { RequestState } from '../../../domain/models/queue/request-store.ts'
 import { bytes, type Column, flag, integer, json, moment, named, nullable, stays, table, text } from './table.ts'
@@ -41,6 +42,8 @@ export const routerCall = table('router_call', ['seq'], {
   jobId: nullable(text()),
   hook: nullable(text()),
   trace,
+  plan: nullable(json<CallPlan>()),
+  attemptIndex: integer('integer'),
 })
 
 /** The bodies of queued calls that have not been dispatched for good: exactly one of `body` and `hash`. */
@@ -62,6 +65,7 @@ export const routerResult = table('router_result', ['seq'], {
   refusal: nullable(json<StoredRefusal>()),
   finishedAt: moment(),
   replayUntil: nullable(moment()),
+  served: nullable(json<Served>()),
 })
 
 /** What an account has under way; always equals the running rows. */
@@ -70,4 +74,16 @@ export const routerAccount = table('router_account', ['accountId'], {
   running: integer(),
   costly: integer(),
   committedMicros: integer(),
+  /** Rises with every change of the account's keys at providers. */
+  keysVersion: stays('it tells processes of one store apart, none of which runs over the next', integer()),
+})
+
+/** Keys of accounts at providers. */
+export const providerKey = table('provider_key', ['accountId', 'provider'], {
+  accountId: text(),
+  provider: text(),
+  sealed: bytes(),
+  lastFour: text(),
+  createdAt: moment(),
+  changedAt: moment(),
 })

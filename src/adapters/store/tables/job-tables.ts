@@ -3,6 +3,7 @@
  * others, with their parts, by their expiry, so that they can be dropped by the day.
  */
 import type { BatchLimit, RefusedItem } from '../../../domain/jobs/batches/batch.ts'
+import type { Tallies } from '../../../domain/jobs/limits/run-limits.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
 import { bytes, flag, integer, json, moment, named, nullable, only, stays, table, text, uuid } from './table.ts'
 
@@ -41,6 +42,8 @@ export const job = table('job', ['seq'], {
   ...shared,
   leaseUntil: stays(HELD, nullable(moment())),
   workerId: stays(HELD, nullable(text())),
+  runId: stays(HELD, nullable(text())),
+  adoptionsOverAt: stays(HELD, nullable(moment())),
   needsExtraData: integer('smallint'),
   inputCount: integer('integer'),
   needs: text(),
@@ -49,6 +52,7 @@ export const job = table('job', ['seq'], {
   priceMinimum: nullable(integer()),
   hook: nullable(text()),
   completedAt: only('sqlite', nullable(moment())),
+  foreseenMs: stays('an estimate for a run that is over or begins anew', nullable(integer())),
   outputTypes: only('sqlite', integer()),
   error: only('sqlite', ended.error),
   code: only('sqlite', ended.code),
@@ -158,6 +162,17 @@ export const jobBatch = table('job_batch', ['id'], {
   jobIds: named('jobs', json<readonly (string | null)[]>()),
   refused: json<readonly RefusedItem[]>(),
   limitedBy: nullable(text<BatchLimit>()),
+})
+
+/** What was counted for the bounds of a scope. */
+export const runScope = table('run_scope', ['accountId', 'scope'], {
+  ...{ accountId: text(), scope: text(), tallies: json<Tallies>() },
+  ...{ open: integer('integer'), lookAt: integer('integer') },
+})
+
+/** A job that counts there, until it is known to have ended. */
+export const runTicket = table('run_ticket', ['accountId', 'scope', 'jobId'], {
+  ...{ accountId: text(), scope: text(), jobId: uuid(), countedAt: moment(), micros: integer(), isWithdrawn: flag() },
 })
 
 export const outputNumber = table('output_number', ['accountId', 'folder', 'prefix'], {

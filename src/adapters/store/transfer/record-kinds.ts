@@ -2,10 +2,22 @@
 import type { RecordKind } from '../../../domain/transfer/record-kinds.ts'
 import * as accounts from '../tables/accounts.ts'
 import { accountStorage, asset, blobCandidate, output, resumableUpload } from '../tables/assets.ts'
-import { routerAccount, routerCall, routerInput, routerResult } from '../tables/calls.ts'
-import { creditAccount, ledgerEntry, ledgerHold } from '../tables/credits.ts'
-import { endpoint, endpointVersion } from '../tables/endpoints.ts'
-import { job, jobBatch, jobInput, jobLabel, jobRecipe, jobResult, outputNumber } from '../tables/job-tables.ts'
+import { build, buildArtifact, buildBlob, buildBlobUse, buildLog, buildRelease } from '../tables/builds.ts'
+import { providerKey, routerAccount, routerCall, routerInput, routerResult } from '../tables/calls.ts'
+import { budget, creditAccount, ledgerEntry, ledgerHold } from '../tables/credits.ts'
+import * as deployments from '../tables/deployments.ts'
+import { endpoint, endpointShare, endpointVersion } from '../tables/endpoints.ts'
+import {
+  job,
+  jobBatch,
+  jobInput,
+  jobLabel,
+  jobRecipe,
+  jobResult,
+  outputNumber,
+  runScope,
+  runTicket,
+} from '../tables/job-tables.ts'
 import { engine, engineCatalog } from '../tables/nodes.ts'
 import { meta } from '../tables/service.ts'
 import { type Columns, columnOf, type Table } from '../tables/table.ts'
@@ -46,13 +58,18 @@ const jobKind = kindOf('job', { key: ['id'], fields: job.fields })
 
 const KINDS = [
   tableKind('meta', meta),
-  { name: 'account', keyLength: 1, columns: ['id', 'max_running', 'max_queued', 'served'] },
+  { name: 'account', keyLength: 1, columns: ['id', 'max_running', 'max_queued', 'served', 'share_percent'] },
   tableKind('account_profile', accounts.accountProfile),
   tableKind('api_key', accounts.apiKey),
   tableKind('deployment', accounts.deployment),
+  tableKind('released_deployment', deployments.releasedDeployment),
+  tableKind('deployment_revision', deployments.deploymentRevision),
+  tableKind('deployment_event', deployments.deploymentEvent),
+  tableKind('deployment_key', deployments.deploymentKey),
   tableKind('credit_account', creditAccount),
   tableKind('ledger_entry', ledgerEntry),
   tableKind('ledger_hold', ledgerHold),
+  tableKind('budget', budget),
   tableKind('audit_log', accounts.auditLog),
   tableKind('rate_limit', accounts.rateLimit),
   tableKind('prompt_number', accounts.promptNumber),
@@ -61,10 +78,19 @@ const KINDS = [
   tableKind('user_file', accounts.userFile),
   tableKind('endpoint', endpoint),
   tableKind('endpoint_version', endpointVersion),
+  tableKind('endpoint_share', endpointShare),
+  tableKind('build', build),
+  tableKind('build_release', buildRelease),
+  tableKind('build_artifact', buildArtifact),
+  tableKind('build_log', buildLog),
+  tableKind('build_blob', buildBlob),
+  tableKind('build_blob_use', buildBlobUse),
   tableKind('idempotency_key', accounts.idempotencyKey),
   tableKind('job_batch', jobBatch),
   tableKind('job_result', jobResult),
   tableKind('job_recipe', jobRecipe),
+  tableKind('run_scope', runScope),
+  tableKind('run_ticket', runTicket),
   tableKind('blob_candidate', blobCandidate),
   tableKind('engine_catalog', engineCatalog),
   tableKind('engine', engine),
@@ -78,6 +104,7 @@ const KINDS = [
   tableKind('router_input', routerInput),
   tableKind('router_result', routerResult),
   tableKind('router_account', routerAccount),
+  tableKind('provider_key', providerKey),
   // Behind all that is told to them: a store that receives a job tells nobody of it, because nobody is there yet.
   tableKind('webhook_endpoint', webhookEndpoint),
   tableKind('webhook_delivery', webhookDelivery),

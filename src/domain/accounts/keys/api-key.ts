@@ -12,6 +12,8 @@ export interface ApiKey {
   readonly name: string
   /** null: everything that the account may. */
   readonly scopes: readonly string[] | null
+  /** Those that it may call and see, each a name, perhaps with a version; null: all. */
+  readonly endpoints: readonly string[] | null
   readonly createdAt: Date
   readonly expiresAt: Date | null
   readonly revokedAt: Date | null

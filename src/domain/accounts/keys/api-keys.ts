@@ -4,7 +4,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import { hasAtMost } from '../../../../lib/text/cut-text.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import { WORKERS_ACCOUNT_ID } from '../account.ts'
-import { isScope, SCOPES } from '../caller.ts'
+import { ENDPOINT_SCOPES, isScope, SCOPES } from '../caller.ts'
 import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } from './api-key.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { KeyStore } from './key-store.ts'
@@ -12,8 +12,10 @@ import type { KeyStore } from './key-store.ts'
 interface NewKey {
   readonly accountId: string
   readonly name: string
-  /** null: everything that the account may. */
+  /** null: everything that the account may, or that a key of some endpoints may. */
   readonly scopes: readonly string[] | null
+  /** Left out or null: all endpoints. */
+  readonly endpoints?: readonly string[] | null
   readonly expiresAt: Date | null
 }
 
@@ -46,13 +48,14 @@ const MAX_OVERLAP_MS = 30 * 86_400_000
 
 export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
   return {
-    async create({ accountId, name, scopes, expiresAt }, through = store) {
+    async create({ accountId, name, endpoints = null, expiresAt, ...asked }, through = store) {
       const createdAt = clock.now()
-      checkFields({ accountId, name, scopes, expiresAt }, createdAt)
+      const scopes = asked.scopes ?? (endpoints === null ? null : ENDPOINT_SCOPES)
+      checkFields({ accountId, name, scopes, endpoints, expiresAt }, createdAt)
       const id = newKeyId()
       const text = newKeyText(id)
       const key: StoredKey = {
-        ...{ id, accountId, name, scopes, createdAt, expiresAt },
+        ...{ id, accountId, name, scopes, endpoints, createdAt, expiresAt },
         ...{ revokedAt: null, lastUsedAt: null, digest: digestOf(text), previousDigest: null, previousUntil: null },
       }
       const made = await ring.change(async () => ((await through.insert(key)) ? key : null))
@@ -81,20 +84,35 @@ export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
   }
 }
 
-function checkFields({ accountId, name, scopes, expiresAt }: NewKey, now: Date): void {
+const MAX_ENDPOINTS = 50
+const ENDPOINT = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:@[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?)?$/
+
+function checkFields({ accountId, name, scopes, endpoints = null, expiresAt }: NewKey, now: Date): void {
   if (!hasAtMost(name, NAME_MAX_LENGTH)) throw invalidField('name', `must have at most ${NAME_MAX_LENGTH} characters`)
   // Those of workers are made elsewhere, and only there: they are scopes of no account.
   const isKnown = (scope: string) => accountId === WORKERS_ACCOUNT_ID || isScope(scope)
   if (scopes?.length === 0 || scopes?.every(isKnown) === false) {
     throw invalidField('scopes', `must be one or more of ${SCOPES.join(', ')}`)
   }
+  if (endpoints !== null) {
+    if (endpoints.length < 1 || endpoints.length > MAX_ENDPOINTS || !endpoints.every((each) => ENDPOINT.test(each)))
+      throw invalidField(
+        'endpoints',
+        `must be 1 to ${MAX_ENDPOINTS} names of endpoints, such as poster or thumb@production`,
+      )
+    if (!scopes?.every((scope) => (ENDPOINT_SCOPES as readonly string[]).includes(scope)))
+      throw invalidField(
+        'scopes',
+        `must be ${ENDPOINT_SCOPES.join(' or ')} for a key of some endpoints: others reach beyond them`,
+      )
+  }
   if (expiresAt !== null && !(expiresAt > now)) throw invalidField('expires_at', 'must lie in the future')
 }
 
 /** Without the digests, which must not leave the domain. */
 function toApiKey(key: StoredKey): ApiKey {
-  const { id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, previousUntil } = key
-  return { id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, previousUntil }
+  const { digest: _, previousDigest: __, ...shown } = key
+  return shown
 }
 
 function noKey(): ServiceError {

@@ -136,12 +136,12 @@ function createKeyRing({ store, clock, onChanged, announce }: KeyRingDeps): KeyR
 
 /** `before`: the key as it was known until now. Whoever shows a text that is still accepted stays the same caller. */
 function toLiveKey(key: StoredKey, expiresAt: number, before: LiveKey | undefined): LiveKey {
-  const { id, accountId, scopes, digest } = key
+  const { id, accountId, scopes, endpoints, digest } = key
   const previousDigest = key.previousDigest ?? NO_DIGEST
   const callerWith = (text: Uint8Array): Caller => {
     if (before !== undefined && isEqual(text, before.digest)) return before.caller
     if (before !== undefined && isEqual(text, before.previousDigest)) return before.previousCaller
-    return { accountId, keyId: id, scopes: scopes === null ? null : new Set(scopes) }
+    return { accountId, keyId: id, scopes: scopes === null ? null : new Set(scopes), endpoints }
   }
   const caller = callerWith(digest)
   return {

@@ -19,6 +19,7 @@ const TIER_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/
 const READERS: { readonly [Name in keyof AccountLimits]: Reader<AccountLimits[Name]> } = {
   concurrentJobs: readInteger(0, MAX_COUNT),
   queuedJobs: readInteger(0, 10 * MAX_COUNT),
+  sharePercent: readInteger(1, 10_000),
   requestsPerMinute: orNull(readInteger(1, 60 * MAX_COUNT)),
   requestBurst: readInteger(1, MAX_COUNT),
   routerConcurrency: readInteger(0, MAX_COUNT),

@@ -9,6 +9,8 @@ export interface AccountLimits {
   readonly concurrentJobs: number
   /** Jobs that wait; further ones get `queue_full`. In the submitting transaction. */
   readonly queuedJobs: number
+  /** Its share of the time of engines that others want too, in percent of an ordinary account's. In the claim. */
+  readonly sharePercent: number
   /** Requests to every surface, refilled evenly; null: no limit, and no bookkeeping. Where the caller is authenticated. */
   readonly requestsPerMinute: number | null
   /** How many of them may come at once after a pause. */
@@ -58,6 +60,7 @@ export interface Tiers {
 export const BASE_LIMITS: AccountLimits = {
   concurrentJobs: 1,
   queuedJobs: 100,
+  sharePercent: 100,
   // A client polls each job it watches about twice a second.
   requestsPerMinute: 6000,
   requestBurst: 600,

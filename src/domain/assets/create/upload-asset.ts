@@ -33,7 +33,7 @@ export type UploadAsset = (request: UploadRequest) => Promise<AssetCreation>
 
 interface UploadDeps {
   readonly uploads: UploadPolicy
-  readonly assets: Pick<AssetStore, 'announceBlob' | 'announceBriefly'>
+  readonly assets: Pick<AssetStore, 'announceBlob'>
   readonly keys: Pick<IdempotencyStore, 'findKey'>
   readonly placement: ModelPlacement
   readonly clock: Clock

@@ -9,6 +9,7 @@ import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { ServiceError } from '../../errors.ts'
 import { ANY_LANE, findLacks, type LaneTable, meets, NO_LANE, needsOf, type PlacedLack } from '../../workflows/needs.ts'
 import { uniteCatalogs } from '../../workflows/union-catalog.ts'
+import { mayRun, readCopyPool } from '../copy-pool.ts'
 import type { EngineStatus } from '../fleet/engine-status.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { EngineLog } from '../fleet/fleet-engine.ts'
@@ -84,6 +85,8 @@ export function createEngineDirectory(given: DirectoryDeps) {
         return [offerDistant({ ...engine, catalog: known.catalog }, { others: rest, lanes: deps.lanes })]
       })
     },
+    /** A joined worker's run of the lane took so long. */
+    noteRun: deps.lanes.noteRun,
     /** Whether an engine is ready and can run jobs of the lane that no process with this id drives. */
     isServedBeside(nodeId: string, lane: string): boolean {
       const own = status().filter(({ drivenBy }) => drivenBy === nodeId)
@@ -110,9 +113,12 @@ function createCatalogs({ fleet, others }: AllDeps) {
   const unions = new BoundedMap<string, Union>(MAX_UNIONS)
 
   /** Of the service's own engines; null for one that has never been reached. */
-  function ownCatalogs(): readonly (NodeCatalog | null)[] {
-    const elsewhere = others().filter(({ pools }) => pools === 'every')
-    return [...fleet.engines().map((engine) => engine.catalog()), ...elsewhere.map(({ catalog }) => catalog)]
+  function ownCatalogs(pool?: string): readonly (NodeCatalog | null)[] {
+    const here = fleet.engines().filter((engine) => pool === undefined || mayRun(engine.pool, pool))
+    const elsewhere = others().filter(
+      ({ pools }) => pools === 'every' && (pool === undefined || readCopyPool(pool) === null),
+    )
+    return [...here.map((engine) => engine.catalog()), ...elsewhere.map(({ catalog }) => catalog)]
   }
 
   /** Of the engines of joined workers that may run jobs of a pool; left out: of any. */
@@ -124,12 +130,12 @@ function createCatalogs({ fleet, others }: AllDeps) {
 
   /** Those that are known, the service's own first: what a class is, the first one that has it says. */
   function known(pool?: string): readonly NodeCatalog[] {
-    return toKnown([...ownCatalogs(), ...guestCatalogs(pool)])
+    return toKnown([...ownCatalogs(pool), ...guestCatalogs(pool)])
   }
 
   /** What the engines can run together for jobs of a pool, those that are away just now included. */
   function united(pool: string): NodeCatalog {
-    const own = toKnown(ownCatalogs())
+    const own = toKnown(ownCatalogs(pool))
     const guests = toKnown(guestCatalogs(pool))
     const last = unions.get(pool)
     if (last !== undefined && isEqual(last.own, own) && isEqual(last.guests, guests)) return last.catalog
@@ -140,7 +146,7 @@ function createCatalogs({ fleet, others }: AllDeps) {
 
   /** What some engine can run is unknown, or no engine is known at all: no graph can be ruled out. */
   function isOpen(pool?: string): boolean {
-    const all = [...ownCatalogs(), ...guestCatalogs(pool)]
+    const all = [...ownCatalogs(pool), ...guestCatalogs(pool)]
     return all.length === 0 || all.includes(null)
   }
 
@@ -149,6 +155,11 @@ function createCatalogs({ fleet, others }: AllDeps) {
 
 /** Engines and their files of weights, here and elsewhere. */
 function createLists({ fleet, nodeId, others }: AllDeps) {
+  const enginesFor = (pool: string | undefined) =>
+    fleet.engines().filter((engine) => pool === undefined || mayRun(engine.pool, pool))
+  const isFor = (pools: OtherEngine['pools'], pool: string | undefined) =>
+    pool === undefined || (pools === 'every' ? readCopyPool(pool) === null : pools.has(pool))
+
   /** Those of this process, as another one would see them. */
   function asOthers(): OtherEngine[] {
     return fleet
@@ -158,9 +169,11 @@ function createLists({ fleet, nodeId, others }: AllDeps) {
 
   /** All engines; with a pool, those that may run its jobs. */
   function status(pool?: string): ListedEngine[] {
-    const here = fleet.status().map((engine): ListedEngine => ({ ...engine, drivenBy: nodeId }))
+    const isAsked = new Set(enginesFor(pool).map(({ id }) => id))
+    const own = fleet.status().filter(({ id }) => isAsked.has(id))
+    const here = own.map((engine): ListedEngine => ({ ...engine, drivenBy: nodeId }))
     const elsewhere = others()
-      .filter(({ pools }) => pool === undefined || pools === 'every' || pools.has(pool))
+      .filter(({ pools }) => isFor(pools, pool))
       .map((other): ListedEngine => ({ ...other.status, drivenBy: other.drivenBy }))
     const isElsewhere = new Set(elsewhere.map(({ id }) => id))
     // One that stands by here is shown as whoever drives it says.
@@ -174,11 +187,9 @@ function createLists({ fleet, nodeId, others }: AllDeps) {
 
   /** The files of weights of all engines, in order; with a pool, of those that may run its jobs. */
   function weights(pool?: string): ListedWeight[] {
-    const here = fleet.engines()
-    const isHere = new Set(here.map(({ id }) => id))
-    const elsewhere = others().filter(
-      ({ status: { id }, pools }) => !isHere.has(id) && (pool === undefined || pools === 'every' || pools.has(pool)),
-    )
+    const here = enginesFor(pool)
+    const isHere = new Set(fleet.engines().map(({ id }) => id))
+    const elsewhere = others().filter(({ status: { id }, pools }) => !isHere.has(id) && isFor(pools, pool))
     const loaded = new Map(status(pool).map(({ id, loadedWeights }) => [id, new Set(loadedWeights)]))
     const toListed = (engineId: string, files: readonly WeightFile[]) =>
       files.map((file) => ({ ...file, engineId, isLoaded: loaded.get(engineId)?.has(file.name) === true }))

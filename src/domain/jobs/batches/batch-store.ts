@@ -1,6 +1,7 @@
 /** The store as batches need it. */
 import type { KeyClaim, KeyHolder } from '../../idempotency/idempotency-key.ts'
 import type { NewJob } from '../job-store.ts'
+import type { RunExcess } from '../limits/run-limits.ts'
 import type { BatchLimit, RefusedItem, StoredBatch } from './batch.ts'
 
 export interface NewBatch {
@@ -24,8 +25,8 @@ export type BatchOutcome =
       readonly answered?: readonly string[]
     }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
-  /** Nothing was written: there is room, or credit, for the first `room` jobs only. */
-  | { readonly outcome: BatchLimit; readonly room: number }
+  /** Nothing was written: there is room, or credit, for the first `room` jobs only. `excess`: which of their bounds is in the way. */
+  | { readonly outcome: BatchLimit; readonly room: number; readonly excess?: RunExcess }
   | { readonly outcome: 'pool_closed' }
 
 export interface BatchStore {

@@ -15,7 +15,7 @@ export interface RefusedItem {
 }
 
 /** Why the last of its jobs were refused although nothing is wrong with them. */
-export type BatchLimit = 'queue_full' | 'insufficient_credits'
+export type BatchLimit = 'queue_full' | 'insufficient_credits' | 'run_limit' | 'spend_limit'
 
 export interface JobState {
   readonly status: JobStatus

@@ -1,6 +1,7 @@
 /** What can be asked of a batch: how its jobs stand, an end to all of them, and what they made. */
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
+import { deploymentOf } from '../../engine/copy-pool.ts'
 import { ServiceError } from '../../errors.ts'
 import type { CancelJob } from '../end/cancel-job.ts'
 import type { Job } from '../job.ts'
@@ -36,7 +37,7 @@ const PAGE = 100
 export function createBatches({ store, cancel, list, clock }: BatchesDeps): Batches {
   async function find({ accountId, pool }: BatchReach, batchId: string): Promise<StoredBatch> {
     const batch = isUuid(batchId) ? await store.find(accountId, batchId, clock.now()) : null
-    if (batch === null || (pool !== null && batch.pool !== pool))
+    if (batch === null || (pool !== null && deploymentOf(batch.pool) !== deploymentOf(pool)))
       throw new ServiceError('not_found', 'there is no batch with this id')
     return batch
   }

@@ -21,6 +21,7 @@ import { silentObserver } from '../observer.ts'
 import type { ReuseLook } from '../reuse/find-result.ts'
 import { type ExtraData, splitExtraDataSteps } from '../submit/extra-data-keeper.ts'
 import {
+  checkPlainJob,
   countLook,
   layoutOf,
   lookForResult,
@@ -32,19 +33,21 @@ import {
   toAnsweredEnd,
   toJobHook,
   toNewJob,
+  toPrice,
   toQueuedJob,
 } from '../submit/submit-job.ts'
-import { insufficientCredits, poolClosed, queueFull, shuttingDown } from '../submit/submit-refusals.ts'
-import { type BatchLimit, MAX_BATCH, type RefusedItem, type StoredBatch } from './batch.ts'
-import type { BatchStore } from './batch-store.ts'
+import { insufficientCredits, outOfBounds, poolClosed, queueFull, shuttingDown } from '../submit/submit-refusals.ts'
+import { MAX_BATCH, type RefusedItem, type StoredBatch } from './batch.ts'
+import type { BatchOutcome, BatchStore } from './batch-store.ts'
 
 /** One item; throws what is wrong with its fields. */
 export type ReadItem = () => Pick<
   SubmitRequest,
-  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs'
+  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked'
 >
 
-interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool' | 'idempotencyKey' | 'giving'> {
+interface BatchRequest
+  extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool' | 'idempotencyKey' | 'giving' | 'within' | 'price'> {
   /** Of the whole request: tells a repetition from another request with the same key. */
   readonly digest: string
   /** All of them or none. */
@@ -75,7 +78,9 @@ interface SubmitBatchDeps extends Omit<SubmitDeps, 'store' | 'engineCheck'> {
 }
 
 /** Refusals that are about the service, so they refuse the whole batch and not one item. */
-const OF_ALL: ReadonlySet<Refusal> = new Set(['store_unavailable', 'storage_full', 'overloaded', 'shutting_down'])
+const OF_ALL: ReadonlySet<Refusal> = new Set([
+  ...(['store_unavailable', 'storage_full', 'overloaded', 'shutting_down', 'check_unavailable'] as const),
+])
 // The length of all graphs together, which are held in memory until they are written.
 const MAX_LENGTH = 64 * 1024 * 1024
 // How many items are checked at a time: looking up their files waits for the store.
@@ -105,7 +110,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     if (holder !== null) return findRepeated(deps, request, holder)
     if (deps.isClosing?.()) throw shuttingDown(retryAfterSeconds())
     const pool = request.pool ?? deps.pool
-    const price = deps.admit?.(accountId, pool) ?? null
+    const price = toPrice(request, deps.admit?.(accountId, pool) ?? null)
     const { ready, refused } = await checkItems(request, pool)
     if (refused.length > 0 && (request.isWhole || ready.length === 0))
       throw new BatchRefusedError(refused, request.items.length)
@@ -147,9 +152,11 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
         return findRepeated(deps, request, result.holder)
       case 'pool_closed':
         return poolClosed(deps.refuseClosedPool, pool)
+      case 'run_limit':
+      case 'spend_limit':
       case 'queue_full':
       case 'insufficient_credits':
-        throw toLimitRefusal(result.outcome, { room: result.room, jobs: jobs.length, price }, retryAfterSeconds())
+        throw toLimitRefusal(result, { jobs: jobs.length, price, createdAt }, retryAfterSeconds())
     }
     const accepted = jobs.slice(0, result.accepted)
     for (const { job } of jobs.slice(result.accepted)) if (job.needsExtraData) extraData.forget(job.id)
@@ -255,12 +262,13 @@ function createCheckItems(deps: SubmitBatchDeps) {
     let next = 0
 
     async function check(index: number, read: ReadItem): Promise<void> {
-      const { accountId, keyId } = request
-      const item: SubmitRequest = { accountId, keyId, pool, ...read(), idempotencyKey: null }
+      const { accountId, keyId, within } = request
+      const item: SubmitRequest = { accountId, keyId, pool, within, ...read(), idempotencyKey: null }
       mustBePriority(item.priority)
       const hook = await hookOf(item)
       const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool, giving })
       await refuseModels(deps, item, prepared.graph)
+      await checkPlainJob(deps, item, prepared)
       length += prepared.text.length
       // What the first graph shares with all others says how long they are together, before they are made.
       least ??= request.changes === null ? 0 : commonLength(prepared, request.changes) * request.items.length
@@ -292,11 +300,19 @@ function createCheckItems(deps: SubmitBatchDeps) {
 }
 
 function toLimitRefusal(
-  limit: BatchLimit,
-  { room, jobs, price }: { readonly room: number; readonly jobs: number; readonly price: PoolPrice | null },
+  { outcome, room, excess }: Extract<BatchOutcome, { readonly room: number }>,
+  { jobs, price, createdAt }: { readonly jobs: number; readonly price: PoolPrice | null; readonly createdAt: Date },
   retryAfterSeconds: number,
 ): ServiceError {
-  if (limit === 'insufficient_credits') return insufficientCredits(price, jobs)
+  if (outcome === 'insufficient_credits') return insufficientCredits(price, jobs)
+  if (excess !== undefined) {
+    const { refusal, message, details, retryAfterSeconds: seconds } = outOfBounds(excess, createdAt, retryAfterSeconds)
+    const told = `there is room for ${room} of these ${jobs} jobs: ${message}`
+    return new ServiceError(refusal, told, {
+      details: { ...details, room },
+      ...(seconds !== null && { retryAfterSeconds: seconds }),
+    })
+  }
   const full = queueFull(retryAfterSeconds)
   const message = `the queue has room for ${room} of these ${jobs} jobs; send them again later, or fewer`
   return new ServiceError('queue_full', message, {

@@ -6,6 +6,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
+import { readCopyPool } from '../../engine/copy-pool.ts'
 import type { EngineDirectory } from '../../engine/directory/engine-directory.ts'
 import { ANY_LANE } from '../../workflows/needs.ts'
 import type { Claim, JobStore, LanePlace, TouchedJob, WaitingLane } from '../job-store.ts'
@@ -106,7 +107,8 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
       const unjudged = [...strandedBefore].filter((lane) => !known.has(lane))
       strandedBefore = new Set([...stranded, ...unjudged].slice(0, MAX_STRANDED))
       if (lanes.length === 0) return 0
-      const pools = await findPools(lanes)
+      // The engines of a copy may not have been started again yet, and what they can run be unknown until then.
+      const pools = [...(await findPools(lanes))].filter((pool) => readCopyPool(pool) === null)
       let count = 0
       for (const pool of pools) while (await endOne(pool, lanes)) count++
       if (count > 0) deps.log.warn({ count }, 'jobs that no engine can run any more were ended')

@@ -27,7 +27,7 @@ function openKeeper(jobIds: readonly string[]) {
     cancel: () => void told.push(`${jobId} is cancelled`),
   }))
   const deps = { store, clock, log: silentLog } as unknown as WorkerDeps
-  const keeper = new LeaseKeeper(deps, { leaseMs: LEASE_MS } as WorkerOptions)
+  const keeper = new LeaseKeeper(deps, { leaseMs: LEASE_MS, outageGraceMs: LEASE_MS } as WorkerOptions)
   return { clock, state, runs, told, renew: () => keeper.tryToRenew(runs) }
 }
 

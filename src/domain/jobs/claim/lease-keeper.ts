@@ -3,7 +3,7 @@
  * lease is lost), and gives jobs back to the queue.
  */
 import { isStoreAway } from '../../errors.ts'
-import type { ReturnedLease } from '../job-store.ts'
+import type { Lease, ReturnedLease } from '../job-store.ts'
 import type { JobRun } from '../run/job-run.ts'
 import { announceTouched } from '../sweeps/announce-touched.ts'
 import type { WorkerDeps, WorkerOptions } from './worker-options.ts'
@@ -38,7 +38,7 @@ export class LeaseKeeper {
   }
 
   /**
-   * Never rejects: a run goes on until its lease has run out, and for one more lease time while the store is away. Then nobody
+   * Never rejects: a run goes on until its lease has run out, and for `outageGraceMs` more while the store is away. Then nobody
    * else can take the job either, and an outage of a minute costs no run; the fence keeps out a result that comes too late.
    */
   async tryToRenew(runs: readonly LeasedRun[]): Promise<void> {
@@ -48,7 +48,7 @@ export class LeaseKeeper {
     } catch (error) {
       const isAway = isStoreAway(error)
       if (!isAway) this.#deps.log.error({ err: error }, 'renewing leases failed')
-      const lapsed = this.#deps.clock.now().getTime() - (isAway ? this.#options.leaseMs : 0)
+      const lapsed = this.#deps.clock.now().getTime() - (isAway ? this.#options.outageGraceMs : 0)
       for (const run of runs) if (run.leaseUntil.getTime() <= lapsed) run.lose()
     }
   }
@@ -84,6 +84,16 @@ export class LeaseKeeper {
       await this.#release(leases)
     } catch (error) {
       this.#deps.log.error({ err: error }, 'leases could not be given back; they run out by themselves')
+    }
+  }
+
+  /** Leaves runs to whoever adopts them. Never rejects. */
+  async leave(leases: readonly Lease[]): Promise<void> {
+    if (leases.length === 0) return
+    try {
+      await this.#deps.store.leave?.(leases, this.#deps.clock.now())
+    } catch (error) {
+      this.#deps.log.warn({ err: error }, 'runs could not be left at once; their leases run out by themselves')
     }
   }
 

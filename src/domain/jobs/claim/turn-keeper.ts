@@ -10,6 +10,7 @@
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import { readCopyPool } from '../../engine/copy-pool.ts'
 import type { Fleet } from '../../engine/fleet/fleet.ts'
 import type { RunStore } from '../job-store.ts'
 import type { JobRun } from '../run/job-run.ts'
@@ -98,7 +99,8 @@ export function createTurnKeeper({ store, fleet, workers, clock, log }: TurnKeep
 
   return {
     async look() {
-      const all = [...workers()].filter((worker) => !worker.stats().isDraining)
+      // Jobs of a copy have engines of their own.
+      const all = [...workers()].filter((worker) => !worker.stats().isDraining && readCopyPool(worker.pool) === null)
       for (const worker of all) if (!leaving.has(worker.pool)) await lookAt(worker, all)
     },
   }

@@ -9,12 +9,16 @@ import type { RunDeps, RunLimits } from '../run/run-deps.ts'
 import { MAX_ATTEMPTS } from '../sweeps/job-chores.ts'
 
 /** What a worker uses of a fleet. */
-type WorkerFleet = Pick<Fleet, 'claimExclusively' | 'offers' | 'take' | 'nextRoomMs' | 'forget' | 'onChange'>
+type WorkerFleet = Pick<
+  Fleet,
+  'claimExclusively' | 'offers' | 'adoptable' | 'take' | 'nextRoomMs' | 'forget' | 'onChange'
+>
 
 export interface WorkerDeps
   extends Pick<
     RunDeps,
     | 'storeBlob'
+    | 'outputCheck'
     | 'storageLeft'
     | 'storageWatch'
     | 'blobs'
@@ -43,6 +47,8 @@ export interface WorkerDeps
   /** Files of the engine's `temp` folder count as outputs. */
   readonly previewOutputs?: boolean
   readonly leaseMs?: number
+  /** How long beyond its lease a run goes on while the store is away; left out: for one more lease time. */
+  readonly outageGraceMs?: number
   readonly renewEveryMs?: number
   readonly pollEveryMs?: number
   /** Whether notices of work are known to arrive; then the worker polls seldom. Left out: they cannot be lost, or it is unknown. */
@@ -51,6 +57,7 @@ export interface WorkerDeps
   /** The pause after the storage had no room. It doubles while that goes on, so that jobs do not spend all attempts at once. */
   readonly storageRetryMs?: number
   readonly maxOvertakes?: number
+  readonly creditMs?: number
   readonly progressEveryMs?: number
   readonly firstProgressMs?: number
   readonly outputLingerMs?: number
@@ -64,16 +71,22 @@ export interface WorkerDeps
 }
 
 /**
- * Loading weights takes as long as a job or several. With four files of weights in even use this gives about sixteen jobs
- * between two loads. No job is overtaken by more than this many.
+ * Loading weights takes as long as a job or several. On a real load of many accounts, a bound of 64 jobs costs twice the loads of this
+ * one, and everybody waits longer for it; without any bound an account could be overtaken for ever by others that come anew.
  */
-const MAX_OVERTAKES = 64
+export const MAX_OVERTAKES = 1024
+/**
+ * So much more of the engines' time than the least an account may have had while loaded weights let it go first: some eight pictures.
+ * On the same load half of it costs a fifth more loads, twice of it makes accounts with few jobs wait longer.
+ */
+export const CREDIT_MS = 180_000
 
 export interface WorkerOptions {
   readonly pool: string
   readonly workers: number
   readonly workerId: string
   readonly leaseMs: number
+  readonly outageGraceMs: number
   readonly renewEveryMs: number
   readonly pollEveryMs: number
   readonly wokenPollEveryMs: number
@@ -81,6 +94,7 @@ export interface WorkerOptions {
   readonly parallelIngests: number
   readonly storageRetryMs: number
   readonly maxOvertakes: number
+  readonly creditMs: number
   readonly observer: JobObserver
   readonly pace: CommitPace
   readonly limits: RunLimits
@@ -94,6 +108,7 @@ export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
     workerId: deps.workerId ?? deps.newId(),
     // Three renewals may fail before a lease lapses.
     leaseMs: deps.leaseMs ?? 30_000,
+    outageGraceMs: deps.outageGraceMs ?? deps.leaseMs ?? 30_000,
     renewEveryMs: deps.renewEveryMs ?? 10_000,
     pollEveryMs: deps.pollEveryMs ?? 1000,
     // Many idle processes must cost their database next to nothing.
@@ -102,6 +117,7 @@ export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
     parallelIngests: deps.parallelIngests ?? 4,
     storageRetryMs: deps.storageRetryMs ?? 1000,
     maxOvertakes: deps.maxOvertakes ?? MAX_OVERTAKES,
+    creditMs: deps.creditMs ?? CREDIT_MS,
     observer: deps.observer ?? silentObserver,
     pace: {
       progressEveryMs: deps.progressEveryMs ?? 500,

@@ -3,6 +3,7 @@
  * a second. All its leases are renewed in one write; a run that loses its lease is discarded. Which job is next, for which of the
  * engines, and whether its account may run one more, is decided by the store; the run itself is in job-run.ts.
  */
+import { uptimeMs } from '../../../../lib/clock.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { type Backoff, createBackoff, createDoorbell, settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../lib/waiting/turns.ts'
@@ -25,7 +26,10 @@ interface WorkerStats {
 export interface Worker extends AsyncDisposable {
   /** Harmless when called twice. */
   start(): void
-  /** Claims nothing more, lets runs finish until the deadline, then gives the rest back to the queue. */
+  /**
+   * Claims nothing more, lets runs finish until the deadline, then leaves those that their engines go on with to whoever comes next, and
+   * gives the rest back to the queue.
+   */
   drain(options: { readonly deadline: Date }): Promise<void>
   /** Takes the runs from one engine and gives their jobs back to the queue, without spending an attempt. */
   evict(engineId: string): Promise<void>
@@ -45,10 +49,14 @@ export function createWorker(deps: WorkerDeps): Worker {
   return new ClaimingWorker(deps)
 }
 
+/** How often runs are looked for that nobody follows, on engines that keep them. */
+const ADOPT_EVERY_MS = 5_000
 // A full worker waits for a slot to be freed; the time only bounds the wait.
 const FULL_WAIT_MS = 60_000
 const MAX_STORAGE_PAUSE_MS = 30_000
 const MAX_CLAIMS_AT_ONCE = 32
+/** So many claims behind all others comes the account of a run that gave way. */
+const SPENT_TURNS = 65
 /** How many ends may be under way at a time, beside the runs that engines compute: they hold outputs in memory. */
 const MAX_COMPUTED = 64
 
@@ -74,11 +82,13 @@ class ClaimingWorker implements Worker {
   /** Jobs that were claimed since a claim last found nothing. */
   #takenInRow = 0
   #drained: Promise<void> | null = null
+  /** The engines on which runs were last looked for that nobody follows, and when. */
+  #lookedFor: { readonly engines: string; readonly atMs: number } | null = null
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
     this.#options = readWorkerOptions(deps)
-    const { limits, pace, observer, parallelIngests, storageRetryMs, leaseMs } = this.#options
+    const { limits, pace, observer, parallelIngests, storageRetryMs, outageGraceMs } = this.#options
     this.#storageBackoff = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
     this.#leases = new LeaseKeeper(deps, this.#options)
     this.#runDeps = {
@@ -86,7 +96,7 @@ class ClaimingWorker implements Worker {
       observer,
       limits,
       pace,
-      outageGraceMs: leaseMs,
+      outageGraceMs,
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
       turns: deps.turns ?? createTurns(),
@@ -132,8 +142,7 @@ class ClaimingWorker implements Worker {
 
   async giveWay(run: JobRun): Promise<void> {
     run.abandon()
-    // Beyond the bound of overtaking, every other account that waits comes before this one.
-    await this.#leases.giveBack([{ ...run.lease, spentTurns: this.#options.maxOvertakes + 1 }])
+    await this.#leases.giveBack([{ ...run.lease, spentTurns: SPENT_TURNS }])
     await run.done
   }
 
@@ -153,8 +162,10 @@ class ClaimingWorker implements Worker {
   async #claimLoop(): Promise<void> {
     const { signal } = this.#closing
     while (!signal.aborted) {
+      // Before anything new is claimed, and whatever room there is: those runs go on already.
+      await this.#adoptRuns()
       if (this.#room() <= 0) {
-        await this.#bell.wait(FULL_WAIT_MS, signal)
+        await this.#bell.wait(this.#untilNextLook(FULL_WAIT_MS), signal)
         continue
       }
       if (this.#pauseMs > 0) {
@@ -168,8 +179,54 @@ class ClaimingWorker implements Worker {
       await this.#leases.returnUnanswered()
       const isClaimed = await fleet.claimExclusively(this, () => this.#claimSome())
       // A paused engine may take work again as soon as its pause is over.
-      if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
+      if (isClaimed) continue
+      await this.#bell.wait(this.#untilNextLook(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs())), signal)
     }
+  }
+
+  /** The wait of a worker that has nothing else to do. */
+  #untilNextLook(waitMs: number): number {
+    if (this.#deps.store.adopt === undefined || this.#deps.fleet.adoptable().length === 0) return waitMs
+    return Math.min(waitMs, ADOPT_EVERY_MS)
+  }
+
+  /** Takes on the runs that engines of this process have and nobody follows: those of a process that is gone, or that left them. */
+  async #adoptRuns(): Promise<void> {
+    const { fleet, store, clock, log } = this.#deps
+    const engineIds = store.adopt === undefined ? [] : fleet.adoptable()
+    const engines = engineIds.join(' ')
+    if (engines === '') this.#lookedFor = null
+    else if (this.#lookedFor?.engines !== engines || uptimeMs() - this.#lookedFor.atMs >= ADOPT_EVERY_MS) {
+      try {
+        while (!this.#closing.signal.aborted) {
+          const now = clock.now()
+          const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
+          const { pool, workerId } = this.#options
+          const asked = { pool, workerId, leaseId: this.#deps.newId(), leaseUntil, now, engineIds }
+          const claim = (await store.adopt?.(asked)) ?? null
+          if (claim === null) break
+          await this.#takeOn(claim, leaseUntil)
+        }
+        this.#lookedFor = { engines, atMs: uptimeMs() }
+      } catch (error) {
+        log.debug({ err: error }, 'runs that nobody follows could not be looked for')
+      }
+    }
+  }
+
+  async #takeOn(claim: Claim, leaseUntil: Date): Promise<void> {
+    const { log } = this.#deps
+    const { job, engineId } = claim
+    if (this.#closing.signal.aborted) {
+      await this.#leases.leave([{ jobId: job.id, leaseId: claim.leaseId }])
+      return
+    }
+    // The lease ran out while the run went on here: two must not listen to the same prompt.
+    const before = this.#runs.get(job.id)
+    before?.lose()
+    if (before !== undefined) await settlesWithin(before.done, this.#options.limits.cancelGraceMs)
+    log.info({ jobId: job.id, engine: engineId, attempt: job.attempt }, 'a run is taken on that its engine has')
+    this.#begin(claim, leaseUntil)
   }
 
   /** How many more runs may begin. */
@@ -189,7 +246,7 @@ class ClaimingWorker implements Worker {
    */
   async #claimSome(): Promise<boolean> {
     const { fleet, clock, store } = this.#deps
-    const engines = fleet.offers()
+    const engines = fleet.offers(this.#options.pool)
     if (engines.length === 0) return false
     // A slot that is taken changes what is offered for the next one.
     const hasSlots = engines.some(({ lanes }) => lanes !== null)
@@ -197,8 +254,8 @@ class ClaimingWorker implements Worker {
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
     const leaseIds = Array.from({ length: count }, () => this.#deps.newId())
-    const { pool, workerId, maxOvertakes } = this.#options
-    const moment = { now, leaseUntil, pool, workerId, maxOvertakes }
+    const { pool, workerId, maxOvertakes, creditMs } = this.#options
+    const moment = { now, leaseUntil, pool, workerId, maxOvertakes, creditMs }
     const claims = await Promise.allSettled(leaseIds.map((leaseId) => store.claim({ ...moment, leaseId, engines })))
     const taken = claims.flatMap((claim) => (claim.status === 'fulfilled' && claim.value !== null ? [claim.value] : []))
     const failed = claims.find((claim) => claim.status === 'rejected')
@@ -246,6 +303,9 @@ class ClaimingWorker implements Worker {
       this.#bell.ring()
     })
     this.#busy.add(occupied)
+    if (job.status === 'canceling') run.cancel()
+    // Nobody sees that another process follows it now.
+    if (claim.runId !== undefined) return
     const startedAtMs = (job.startedAt ?? clock.now()).getTime()
     this.#options.observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
     this.#runDeps.onStored?.(job)
@@ -300,10 +360,12 @@ class ClaimingWorker implements Worker {
     await this.#leases.returnUnanswered()
     const slots = Promise.all(this.#busy)
     if (!(await settlesWithin(slots, deadline.getTime() - this.#deps.clock.now().getTime()))) {
-      const runs = [...this.#runs.values()]
+      const left = this.#deps.store.leave === undefined ? [] : [...this.#runs.values()].filter((run) => run.leave())
+      const runs = [...this.#runs.values()].filter((run) => !left.includes(run))
       for (const run of runs) run.abandon()
       await this.#leases.giveBack(runs.map((run) => run.lease))
       await settlesWithin(slots, this.#options.limits.cancelGraceMs)
+      await this.#leases.leave(left.map((run) => run.lease))
     }
     this.#drainOver.abort()
     await renewLoop

@@ -33,12 +33,13 @@ test('a run that its owner or its own workflow ended costs its time, and no mini
     'output_too_large',
     'too_many_outputs',
     'storage_quota',
+    'refused_by_policy',
   ]
   for (const code of own) assert.equal(charged({ to: 'failed', code, ms: 500 }), 50, code)
 })
 
 test('what failed on our side costs nothing, whatever the code', () => {
-  for (const code of ['engine_lost', 'worker_lost', 'interrupted', 'a code of tomorrow']) {
+  for (const code of ['engine_lost', 'worker_lost', 'interrupted', 'check_unavailable', 'a code of tomorrow']) {
     assert.equal(charged({ to: 'failed', code }), 0, code)
   }
   assert.equal(charged({ to: 'failed' }), 0)

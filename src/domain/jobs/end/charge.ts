@@ -23,6 +23,8 @@ const OWN_FAILURES: ReadonlySet<string> = new Set([
   'output_too_large',
   'too_many_outputs',
   'storage_quota',
+  // The run has used its machine, whatever is thought of what it made.
+  'refused_by_policy',
 ])
 
 export function chargeOf(

@@ -21,6 +21,8 @@ export interface RunFacts {
   readonly notes: string | null
   readonly hasCredentials: boolean
   readonly pool: string
+  /** Who has to let its outputs through; left out or null: nobody. */
+  readonly checkedBy?: string | null
 }
 
 type ResultKey = { readonly key: string } | { readonly whyNot: string }
@@ -31,7 +33,7 @@ const TIME = /%(?:year|month|day|hour|minute|second)%/
 
 /** `catalog`: of the engines that may run it, or of the one that did. */
 export function toResultKey(facts: RunFacts, catalog: NodeCatalog): ResultKey {
-  const { graph, text, inputs, notes, pool } = facts
+  const { graph, text, inputs, notes, pool, checkedBy = null } = facts
   if (facts.hasCredentials) return { whyNot: 'it brings credentials, and what a run does with them is not known' }
   const builds = new Map<string, string>()
   for (const [nodeId, node] of graph) {
@@ -45,7 +47,7 @@ export function toResultKey(facts: RunFacts, catalog: NodeCatalog): ResultKey {
   }
   const files = inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType] as const)
   if (files.some(([, hash]) => hash === '')) return { whyNot: 'the content of one of its files is not known' }
-  const parts = [FORMAT, pool, sorted(files), sorted([...builds]), notes]
+  const parts = [FORMAT, pool, sorted(files), sorted([...builds]), notes, ...(checkedBy === null ? [] : [checkedBy])]
   const hash = createHash('sha256').update(JSON.stringify(parts)).update('\0').update(text)
   return { key: hash.digest('base64url') }
 }

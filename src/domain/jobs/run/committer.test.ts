@@ -16,11 +16,12 @@ const OUTPUT: Output = {
   ...{ assetId: 'a', nodeId: '1', name: 'a.txt', type: 'text', contentType: 'text/plain', sizeBytes: 1, hash: 'h' },
 }
 
-function openCommitter(refusals: readonly Refusal[] = [], pace: Partial<CommitPace> = {}) {
+function openCommitter(refusals: readonly Refusal[] = [], pace: Partial<CommitPace> = {}, holdsOutputs = false) {
   const sent: RunChange[] = []
   const committer = new Committer({
     pace: { progressEveryMs: 1000, firstProgressMs: 1000, outputLingerMs: 1000, ...pace },
     log: silentLog,
+    holdsOutputs,
     async send(change) {
       sent.push(change)
       const refusal = refusals[sent.length - 1]
@@ -79,4 +80,17 @@ test('an end that finds nobody is written again as it was', async () => {
   const { finish } = await committer.finish(SUCCEEDED, null)
   assert.equal(finish, SUCCEEDED)
   assert.deepEqual(sent[0], sent[1])
+})
+
+test('outputs that are held are written with the end and not before it, as they were settled', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] })
+  const { committer, sent } = openCommitter([], { firstProgressMs: 50, outputLingerMs: 10 }, true)
+  committer.addOutput(OUTPUT)
+  context.mock.timers.tick(1000)
+  assert.deepEqual([sent, committer.waiting], [[], [OUTPUT]])
+  committer.progressed()
+  context.mock.timers.tick(1000)
+  assert.deepEqual([...sent], [{ progress: PROGRESS }])
+  await committer.finish(SUCCEEDED, null, (change) => ({ ...change, outputs: [...(change.outputs ?? []), OUTPUT] }))
+  assert.deepEqual(sent[1]?.outputs, [OUTPUT, OUTPUT])
 })

@@ -24,6 +24,8 @@ export interface CommitPace {
 interface CommitterDeps {
   readonly pace: CommitPace
   readonly log: Log
+  /** Outputs are written with the end and not before it. */
+  readonly holdsOutputs?: boolean
   send(change: RunChange): Promise<CommitOutcome>
   readState(): { readonly progress: Progress; readonly outputsReused: boolean }
   /** After every commit but the last. `isDetail`: it wrote only how far the run is. */
@@ -39,7 +41,7 @@ interface WrittenEnd {
   readonly finish: Finish
 }
 
-type EndChange = RunChange & { readonly finish: Finish }
+export type EndChange = RunChange & { readonly finish: Finish }
 
 const RETRY_MS = 500
 /** After so many tries a refusal that is no outage counts as the last word. */
@@ -78,6 +80,11 @@ export class Committer {
     this.#schedule()
   }
 
+  /** What has not been written yet, in order. */
+  get waiting(): readonly Output[] {
+    return this.#outputs
+  }
+
   progressed(): void {
     if (this.#hasProgress) return
     this.#hasProgress = true
@@ -94,11 +101,19 @@ export class Committer {
     this.#schedule()
   }
 
-  /** Answers with the end that was written: an end that the store will never take is replaced by a failure that says so. */
-  async finish(finish: Finish, jobLog: JobLog | null): Promise<WrittenEnd> {
+  /**
+   * Answers with the end that was written: an end that the store will never take is replaced by a failure that says so. `settle` has the
+   * last word on what is written.
+   */
+  async finish(
+    finish: Finish,
+    jobLog: JobLog | null,
+    settle: (change: EndChange) => EndChange = (change) => change,
+  ): Promise<WrittenEnd> {
     this.#close()
     if (this.#inFlight !== null) await this.#inFlight
-    return this.#sendEnd({ ...this.#takeChange(), ...(jobLog !== null && { log: jobLog }), finish })
+    const change = this.#takeChange(this.#outputs)
+    return this.#sendEnd(settle({ ...change, ...(jobLog !== null && { log: jobLog }), finish }))
   }
 
   /** From here on nothing is written. */
@@ -112,9 +127,10 @@ export class Committer {
   }
 
   #schedule(): void {
-    if (this.#isClosed || this.#inFlight !== null || (this.#outputs.length === 0 && !this.#hasProgress)) return
+    const hasOutputs = this.#ready().length > 0
+    if (this.#isClosed || this.#inFlight !== null || !(hasOutputs || this.#hasProgress)) return
     const nowMs = uptimeMs()
-    const soonMs = this.#outputs.length > 0 ? nowMs + this.#lingerMs() : Math.max(nowMs, this.#progressAtMs ?? nowMs)
+    const soonMs = hasOutputs ? nowMs + this.#lingerMs() : Math.max(nowMs, this.#progressAtMs ?? nowMs)
     const dueMs = Math.max(soonMs, this.#endExpectedAtMs)
     if (this.#timer !== null) {
       if (this.#timerAtMs <= dueMs) return
@@ -142,15 +158,20 @@ export class Committer {
     this.#schedule()
   }
 
-  #takeChange(): RunChange {
+  /** Those that may be written before the end. */
+  #ready(): readonly Output[] {
+    return this.#deps.holdsOutputs === true ? [] : this.#outputs
+  }
+
+  #takeChange(outputs: readonly Output[] = this.#ready()): RunChange {
     const { progress, outputsReused } = this.#deps.readState()
     const change: RunChange = {
       progress,
       ...(outputsReused && { outputsReused }),
-      ...(this.#outputs.length > 0 && { outputs: this.#outputs }),
+      ...(outputs.length > 0 && { outputs }),
     }
-    this.#writtenOutputs += this.#outputs.length
-    this.#outputs = []
+    this.#writtenOutputs += outputs.length
+    if (outputs.length > 0) this.#outputs = []
     this.#hasProgress = false
     this.#progressAtMs = uptimeMs() + this.#deps.pace.progressEveryMs
     return change

@@ -10,6 +10,7 @@ import type { EngineRun } from '../../engine/engine-port.ts'
 import { MACHINE_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/run-judge.ts'
 import { isStoreAway, outlastOutage } from '../../errors.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
+import type { OutputCheck, OutputVerdict } from '../outputs/check-outputs.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
 import { toResultKey } from '../reuse/result-key.ts'
 import type { RunOutcome } from './apply-engine-event.ts'
@@ -32,6 +33,8 @@ import {
 import { type EndingRun, EngineListener, prepareRun, writeEnd } from './run-steps.ts'
 import type { RunTrace } from './run-trace.ts'
 
+const COLLECT_MS = 5_000
+
 interface JobRunOptions extends RunDeps {
   readonly leaseUntil: Date
   readonly trace: RunTrace | null
@@ -49,11 +52,21 @@ export class JobRun {
   readonly #assigned: AssignedEngine
   readonly #log: Log
   readonly #interrupt = new AbortController()
+  /** The engine goes on with the run, for whoever adopts it. */
+  readonly #leave = new AbortController()
+  readonly #settled = Promise.withResolvers<boolean>()
+  #isReturned = false
   readonly #gaveUp = Promise.withResolvers<void>()
   readonly #committer: Committer
   readonly #outputs: RunOutputs
   readonly #listener: EngineListener
   readonly #trace: RunTrace | null
+  /** Nothing of what it makes is seen before its end. */
+  readonly #isHeld: boolean
+  /** What became of the outputs of a held run; null: another process decides that, or nobody has to. */
+  #checked: OutputVerdict | null = null
+  /** When the engine had done its part; null: its end is that of the job. */
+  #endedAt: Date | null = null
   #state: RunState = START
   #engineEnd: Promise<void> = Promise.resolve()
   #graph: Graph | null = null
@@ -67,13 +80,18 @@ export class JobRun {
     this.lease = { jobId: claim.job.id, leaseId: claim.leaseId }
     this.leaseUntil = leaseUntil
     this.version = claim.job.version
-    this.#deps = trace === null ? deps : { ...deps, storeBlob: trace.storing(deps.storeBlob) }
+    const check = deps.outputCheck?.covers(claim.job.metadata) === true ? deps.outputCheck : null
+    this.#isHeld = check !== null || claim.holdsOutputs === true
+    const storeBlob = check?.storeHeld ?? deps.storeBlob
+    this.#deps =
+      trace === null && check === null ? deps : { ...deps, storeBlob: trace?.storing(storeBlob) ?? storeBlob }
     this.#trace = trace
     this.#assigned = assigned
     this.#log = deps.log.child({ jobId: claim.job.id, attempt: claim.job.attempt, engine: claim.engineId })
     this.#committer = new Committer({
       pace: deps.pace,
       log: this.#log,
+      holdsOutputs: this.#isHeld,
       send: (change) => deps.store.commit(this.lease, change),
       readState: () => this.#listener.readState(),
       onOutcome: (outcome, isDetail) => this.#onCommitted(outcome, isDetail),
@@ -91,6 +109,7 @@ export class JobRun {
       outputs: this.#outputs,
       committer: this.#committer,
       log: this.#log,
+      isHeld: this.#isHeld,
       isDeaf: () => isDeaf(this.#state),
       move: (move) => this.#move(move),
     })
@@ -116,7 +135,15 @@ export class JobRun {
 
   /** The lease is given back on purpose: nothing of this attempt counts either. */
   abandon(): void {
+    this.#isReturned = true
     this.#move({ move: 'lease_returned' })
+  }
+
+  /** Whether the engine keeps the run for somebody else. One whose end is being written comes to it nevertheless. */
+  leave(): boolean {
+    if (!this.#assigned.slot.keepsRuns) return false
+    this.#move({ move: 'run_left' })
+    return true
   }
 
   #move(move: RunMove): void {
@@ -129,6 +156,10 @@ export class JobRun {
     switch (effect.effect) {
       case 'interrupt':
         this.#interrupt.abort()
+        this.#after(this.#deps.limits.cancelGraceMs, { move: 'grace_over' })
+        break
+      case 'let_go':
+        ;(this.#assigned.slot.keepsRuns ? this.#leave : this.#interrupt).abort()
         this.#after(this.#deps.limits.cancelGraceMs, { move: 'grace_over' })
         break
       case 'cut_outputs':
@@ -160,14 +191,21 @@ export class JobRun {
     } catch (error) {
       // A defect of ours, or a store that is gone: the lease runs out by itself and the job gets its next attempt.
       this.#log.error({ err: error }, 'a run broke off')
-      this.abandon()
+      this.#move({ move: 'lease_returned' })
       return { ...this.#toEnd(null), isShortOfRoom: true }
     } finally {
       this.#deps.verdicts?.settled(this.lease.jobId)
       this.#outputs.end()
       this.#committer.stop()
-      for (const timer of this.#timers) clearTimeout(timer)
+      this.#clearTimers()
+      // As long as its end is not written, whoever adopts it needs what the engine keeps.
+      this.#settled.resolve(!this.#assigned.slot.keepsRuns || this.#isReturned || this.#state.phase !== 'discarded')
     }
+  }
+
+  #clearTimers(): void {
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers = []
   }
 
   /** Starts the engine. The verdict over a job that must not run at all, or null when it may. */
@@ -175,13 +213,16 @@ export class JobRun {
     const prepared = await prepareRun(this.claim, {
       ...this.#deps,
       log: this.#log,
-      signal: this.#interrupt.signal,
+      signal: AbortSignal.any([this.#interrupt.signal, this.#leave.signal]),
       onOutputFault: (cause, fault) => this.#onOutputFault(cause, fault),
     })
     if ('error' in prepared) return this.#decide(toFailure(prepared.error))
     if (this.#isDiscarded()) return null
     const run: EngineRun = {
       ...prepared.run,
+      settled: this.#settled.promise,
+      hasOther: () => this.#assigned.slot.hasOther(),
+      onEndedBefore: (tookMs) => this.#noteEarlierEnd(tookMs),
       onComputed: () => {
         this.#committer.expectEnd()
         this.#assigned.onComputed()
@@ -190,11 +231,26 @@ export class JobRun {
     this.#graph = run.graph
     this.#listener.expect(run.graph)
     const limitMs = this.#deps.limits.maxRunMs(this.claim.job.accountId)
-    if (limitMs !== null) this.#after(limitMs, { move: 'stop', stop: { cause: 'timeout', limitMs } })
+    if (limitMs !== null) this.#after(this.#leftOf(limitMs), { move: 'stop', stop: { cause: 'timeout', limitMs } })
     this.#move({ move: 'engine_started' })
-    const listen = () => this.#listener.listen(this.#assigned.slot.engine, run, this.#interrupt.signal)
+    const options = { signal: this.#interrupt.signal, leave: this.#leave.signal }
+    const listen = () => this.#listener.listen(this.#assigned.slot.engine, run, options)
     this.#engineEnd = this.#trace?.engine(listen) ?? listen()
     return null
+  }
+
+  /** Of the time that the run may take. What came to its end while nobody followed it is still collected. */
+  #leftOf(limitMs: number): number {
+    const { job, runId } = this.claim
+    if (runId === undefined || job.startedAt === null) return limitMs
+    return Math.max(COLLECT_MS, limitMs - (this.#deps.clock.now().getTime() - job.startedAt.getTime()))
+  }
+
+  /** Nobody pays for the time in which nobody looked. */
+  #noteEarlierEnd(tookMs: number): void {
+    const { startedAt } = this.claim.job
+    if (startedAt === null || !(tookMs >= 0)) return
+    this.#endedAt = new Date(Math.min(startedAt.getTime() + tookMs, this.#deps.clock.now().getTime()))
   }
 
   /** Waits until the engine has ended or is given up, and its outputs are stored. null: this attempt no longer counts. */
@@ -208,18 +264,49 @@ export class JobRun {
       await outlastOutage(() => this.#deps.checkLease(this.lease), this.#interrupt.signal)
     this.#after(this.#deps.limits.maxIngestMs, { move: 'storing_overdue' })
     await this.#outputs.allStored()
-    const { stop, loss, outputs } = this.#state
+    const { outputs } = this.#state
     const told = this.#judge()
     const judged: RunOutcome | null = outputs === 'incomplete' ? { kind: 'interrupted' } : told
-    const verdict = decideEnd({
-      outcome: judged,
-      stop,
-      loss,
-      again: this.#again,
-      attempt: this.claim.job.attempt,
-      maxAttempts: this.#deps.limits.maxAttempts,
-    })
-    return this.#decide(this.#explain(verdict))
+    const verdict = decideEnd({ ...this.#facts(), outcome: judged })
+    return this.#decide(await this.#check(this.#explain(verdict)))
+  }
+
+  /** The verdict over a held run, after its outputs were checked: until then a cancel and the loss of the lease still count. */
+  async #check(verdict: RunVerdict): Promise<RunVerdict> {
+    if (!this.#isHeld || verdict.verdict !== 'finish') return verdict
+    const { outputCheck: check } = this.#deps
+    const isDone = verdict.status === 'succeeded'
+    // A run that was told to stop is not asked about, even if it came to its end meanwhile.
+    if (!isDone || this.#interrupt.signal.aborted) this.#checked = { verdict: 'withhold' }
+    else if (check?.covers(this.claim.job.metadata) === true) this.#checked = await this.#judgeOutputs(check)
+    if (this.#checked?.verdict === 'refuse') return toFailure(this.#checked.error)
+    const isHandedOut = this.#checked === null || this.#checked.verdict === 'hand_out'
+    return isHandedOut || !isDone ? verdict : decideEnd({ ...this.#facts(), outcome: null })
+  }
+
+  async #judgeOutputs(check: Pick<OutputCheck, 'judge'>): Promise<OutputVerdict> {
+    // The engine has done its part in time, and all that it made is stored. Nobody pays for the time that the hook takes.
+    this.#clearTimers()
+    this.#assigned.onComputed()
+    this.#endedAt ??= this.#deps.clock.now()
+    const { signal } = this.#interrupt
+    try {
+      return await check.judge({
+        job: this.claim.job,
+        outputs: this.#committer.waiting,
+        store: (source, options) => this.#deps.storeBlob(source, { ...options, lease: this.lease }),
+        signal,
+      })
+    } catch (error) {
+      if (!signal.aborted) throw error
+      return { verdict: 'cancel' }
+    }
+  }
+
+  #facts(): Omit<RunFacts, 'outcome'> {
+    const { stop, loss } = this.#state
+    const { maxAttempts } = this.#deps.limits
+    return { stop, loss, again: this.#again, attempt: this.claim.job.attempt, maxAttempts }
   }
 
   #explain(verdict: RunVerdict): RunVerdict {
@@ -272,6 +359,9 @@ export class JobRun {
       version: this.version,
       committer: this.#committer,
       heard: this.#listener,
+      isHeld: this.#isHeld,
+      checked: this.#checked,
+      endedAt: this.#endedAt,
       resultKey: () => this.#findResultKey(),
       onVersion: (version) => {
         this.version = version
@@ -287,7 +377,8 @@ export class JobRun {
     const { claim } = this
     if (claim.keepsResult !== true || this.#graph === null || this.#listener.fold.hasOldReport) return null
     const facts = { graph: this.#graph, text: claim.workflow, inputs: claim.inputs, notes: claim.notes }
-    const terms = { hasCredentials: claim.needsExtraData, pool: claim.job.pool }
+    const checkedBy = this.#deps.outputCheck?.keyOf(claim.job.metadata) ?? null
+    const terms = { hasCredentials: claim.needsExtraData, pool: claim.job.pool, checkedBy }
     const made = toResultKey({ ...facts, ...terms }, this.#assigned.slot.engine.catalog())
     return 'key' in made ? made.key : null
   }
@@ -333,12 +424,15 @@ export class JobRun {
 
   #toEnd(verdict: RunVerdict | null): RunEnd {
     const { stop, loss, engine } = this.#state
+    // What a hook thinks of the outputs says nothing about the engine.
+    const isDone =
+      verdict?.verdict === 'finish' && (verdict.status === 'succeeded' || this.#checked?.verdict === 'refuse')
     return {
       end: verdict === null || this.#isDiscarded() ? 'discarded' : END_OF[verdict.verdict],
       isShortOfRoom: stop?.cause === 'failed' && stop.mayPass && loss === null,
       isStuck: engine === 'stuck',
       failureCode: this.#listener.failureCode,
-      hasSucceeded: verdict?.verdict === 'finish' && verdict.status === 'succeeded',
+      hasSucceeded: isDone,
     }
   }
 }

@@ -16,6 +16,7 @@ import type { StorageWatch } from '../claim/storage-watch.ts'
 import type { Job } from '../job.ts'
 import type { JobStore, Lease, ReturnedLease, RunStore } from '../job-store.ts'
 import type { JobObserver } from '../observer.ts'
+import type { OutputCheck } from '../outputs/check-outputs.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { EngineVerdicts } from '../submit/submit-refusals.ts'
 import type { CommitPace } from './committer.ts'
@@ -44,6 +45,11 @@ interface RunVerdicts extends Pick<EngineVerdicts, 'hold' | 'asked' | 'settled' 
   readonly withdraw: JobStore['withdraw']
 }
 
+interface RunOutputCheck extends Pick<OutputCheck, 'covers' | 'keyOf' | 'judge'> {
+  /** The same as `storeBlob`, for bytes that get their record hours later. */
+  readonly storeHeld: StoreOutput
+}
+
 export interface OutputRules {
   /** Files of the `temp` folder count as outputs too. */
   readonly previewOutputs: boolean
@@ -66,6 +72,8 @@ export interface RunDeps {
   /** How long beyond its lease a run goes on while the store is away: whoever took its job meanwhile is told by the fence. */
   readonly outageGraceMs: number
   readonly storeBlob: StoreOutput
+  /** Asks before outputs are handed out; left out: nobody is asked here. */
+  readonly outputCheck?: RunOutputCheck
   /** Told of storage that is full; left out: nobody looks when it has room again. */
   readonly storageWatch?: Pick<StorageWatch, 'full'>
   /** How many bytes the account may still store. */

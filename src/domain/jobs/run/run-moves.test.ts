@@ -170,14 +170,10 @@ test('an engine that ended within the grace period is not stuck', () => {
   assert.equal(inPhase('preparing', stop(CANCEL), GRACE_OVER).engine, 'unasked')
 })
 
-test('a run without its lease is discarded: nothing more is written, and the engine is interrupted', () => {
+test('a run without its lease is discarded: nothing more is written, and the engine is let go or interrupted', () => {
   for (const phase of BEFORE_THE_END) {
-    assert.deepEqual(effectsOf(PATH_TO[phase], LOST), [
-      'stop_writing',
-      'cut_outputs',
-      'interrupt',
-      'observe_lease_lost',
-    ])
+    assert.deepEqual(effectsOf(PATH_TO[phase], LOST), ['stop_writing', 'cut_outputs', 'let_go', 'observe_lease_lost'])
+    assert.deepEqual(effectsOf(PATH_TO[phase], { move: 'run_left' }), ['stop_writing', 'cut_outputs', 'let_go'])
     assert.deepEqual(effectsOf(PATH_TO[phase], RETURNED), ['stop_writing', 'cut_outputs', 'interrupt'])
     assert.deepEqual(effectsOf([...PATH_TO[phase], stop(CANCEL)], RETURNED), ['stop_writing', 'cut_outputs'])
     assert.equal(inPhase(phase, RETURNED).phase, 'discarded')

@@ -5,7 +5,7 @@
  *       |                             |                                       |                   |
  *       |-- decided --> ending        |                                       |                   | end_refused
  *       |                             |                                       |                   v
- *       '------ lease_lost, lease_returned (in any phase before `ending`) ----'-------------> discarded
+ *       '- lease_lost, lease_returned, run_left (in any phase before `ending`) ----'-------------> discarded
  *
  * `moveRun` is pure: it returns the next state and the effects that the owner of the run has to carry out, in that order.
  * A move that does not count in the present phase changes nothing, so callers may report what happens as it happens.
@@ -68,6 +68,8 @@ export type RunMove =
   | { readonly move: 'storing_overdue' }
   | { readonly move: 'lease_lost' }
   | { readonly move: 'lease_returned' }
+  /** The run is left to whoever adopts it. */
+  | { readonly move: 'run_left' }
   | { readonly move: 'decided' }
   /** The store did not take the end: the lease was lost by then. */
   | { readonly move: 'end_refused' }
@@ -76,6 +78,8 @@ export type RunEffect =
   /** Abort the engine's signal and report `grace_over` when the grace period has passed. At most once in a run. */
   | { readonly effect: 'interrupt' }
   | { readonly effect: 'cut_outputs'; readonly reason: string }
+  /** Whoever has the run now may still need it: an engine that goes on with it is told nothing, any other is interrupted. At most once. */
+  | { readonly effect: 'let_go' }
   /** No more progress and outputs are written. */
   | { readonly effect: 'stop_writing' }
   /** Tell the slot at once: the engine must not be offered again before the job is back in the queue. */
@@ -113,6 +117,7 @@ const COUNTS_IN: Record<RunMove['move'], readonly RunPhase[]> = {
   storing_overdue: ['storing'],
   lease_lost: ALWAYS,
   lease_returned: ALWAYS,
+  run_left: BEFORE_THE_END,
   decided: BEFORE_THE_END,
   end_refused: ['ending'],
 }
@@ -138,11 +143,13 @@ function apply(state: RunState, move: RunMove): RunStep {
     case 'storing_overdue':
       return cut(state, 'storing outputs took too long')
     case 'lease_lost': {
-      const step = discard(state)
+      const step = discard(state, 'let_go')
       return BEFORE_THE_END.includes(state.phase) ? also(step, { effect: 'observe_lease_lost' }) : step
     }
     case 'lease_returned':
-      return discard(state)
+      return discard(state, 'interrupt')
+    case 'run_left':
+      return discard(state, 'let_go')
     case 'decided':
       return to({ ...state, phase: 'ending' })
     case 'end_refused':
@@ -187,13 +194,13 @@ function interruptFor(state: RunState, stop: StopCause): RunStep {
   return isOutranked ? to(state) : to({ ...state, stop }, ...interruptOnce(state))
 }
 
-function discard(state: RunState): RunStep {
+function discard(state: RunState, effect: 'let_go' | 'interrupt'): RunStep {
   if (!BEFORE_THE_END.includes(state.phase)) return to({ ...state, holdsLease: false })
   const discarded: RunState = { ...state, phase: 'discarded', holdsLease: false }
   const quiet = to(discarded, { effect: 'stop_writing' })
   return also(
     chain(quiet, (before) => cut(before, 'the run no longer counts')),
-    ...interruptOnce(state),
+    ...(state.stop === null ? [{ effect }] : []),
   )
 }
 

@@ -7,15 +7,16 @@ import { type JsonValue, keepNumber, parseLosslessJson } from '../../../../lib/j
 import { readJsonSteps } from '../../../../lib/json/read-json-steps.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { inOneStep, type Turns, type Work } from '../../../../lib/waiting/turns.ts'
-import type { Engine, EngineInput, EngineRun } from '../../engine/engine-port.ts'
+import type { Engine, EngineInput, EngineRun, RunOptions } from '../../engine/engine-port.ts'
 import { outlastOutage, ServiceError } from '../../errors.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import { type LiveEvent, toLiveEvent } from '../../events/live-event.ts'
 import type { Job, JobError, JobInput, JobLog, Progress } from '../job.ts'
-import type { Claim, Lease } from '../job-store.ts'
+import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
+import { type OutputVerdict, toCheckedEnd, toWithheld } from '../outputs/check-outputs.ts'
 import { type OutputFault, type RunOutputs, toFault } from '../outputs/run-outputs.ts'
 import { joinExtraData } from '../submit/extra-data-keeper.ts'
-import { type RunEndStatus, statesBeforeEnd } from '../transitions.ts'
+import { isRunEnd, type RunEndStatus, statesBeforeEnd } from '../transitions.ts'
 import { applyEngineEvent, type RunFold, startFold, toProgress } from './apply-engine-event.ts'
 import type { Committer } from './committer.ts'
 import { createLogMarks, type LogMarks, readLog } from './record/log-lines.ts'
@@ -51,12 +52,15 @@ export async function prepareRun(
   try {
     const graph = await readStoredGraph(workflow, deps.turns)
     const credentials = needsExtraData ? deps.extraData.take(job.id, sealedExtraData) : null
-    if (needsExtraData && credentials === null) return { error: toJobError('credentials_lost', CREDENTIALS_LOST) }
+    const areLost = needsExtraData && credentials === null
+    if (areLost && claim.runId === undefined) return { error: toJobError('credentials_lost', CREDENTIALS_LOST) }
     const run: EngineRun = {
       jobId: job.id,
       accountId: job.accountId,
       attempt: job.attempt,
-      claimId: claim.leaseId,
+      claimId: claim.runId ?? claim.leaseId,
+      ...(claim.runId !== undefined && { isAdopted: true }),
+      ...(areLost && { areCredentialsLost: true }),
       graph,
       graphText: workflow,
       inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, { ...deps, lease })])),
@@ -128,6 +132,8 @@ interface ListenerOptions {
   readonly outputs: Pick<RunOutputs, 'add' | 'hasRoom'>
   readonly committer: Pick<Committer, 'progressed'>
   readonly log: Log
+  /** Those who watch are told how far it is, and nothing of what it makes. */
+  readonly isHeld: boolean
   /** Whether what the engine says is to be ignored from now on. */
   isDeaf(): boolean
   move(move: RunMove): void
@@ -172,10 +178,10 @@ export class EngineListener {
   }
 
   /** Runs the graph. Never rejects: an iterator that throws means that the engine is lost. */
-  async listen(engine: Pick<Engine, 'run'>, run: EngineRun, signal: AbortSignal): Promise<void> {
+  async listen(engine: Pick<Engine, 'run'>, run: EngineRun, options: RunOptions): Promise<void> {
     const { isDeaf, move, outputs, log } = this.#options
     try {
-      const events = engine.run(run, { signal })[Symbol.asyncIterator]()
+      const events = engine.run(run, options)[Symbol.asyncIterator]()
       while (true) {
         const step = await events.next()
         if (isDeaf()) return void events.return?.().catch(() => {})
@@ -204,7 +210,7 @@ export class EngineListener {
   }
 
   #take(event: EngineEvent): void {
-    const { job, outputs, committer, move } = this.#options
+    const { job, outputs, committer, move, isHeld } = this.#options
     const { bus, clock, limits, verdicts } = this.#deps
     const before = this.#fold
     const after = applyEngineEvent(before, event)
@@ -214,7 +220,7 @@ export class EngineListener {
     this.#noteLog(event, nowMs)
     if (event.type === 'started') verdicts?.settled(job.id)
     if (after.outcome !== null) this.#terminalEvent = event
-    else publishLive(bus, job, event)
+    else publishLive(bus, job, event, isHeld)
     if (after.reportedCount > limits.maxOutputs) {
       const error = toJobError('too_many_outputs', `the job reported more than ${limits.maxOutputs} outputs`)
       move({ move: 'stop', stop: { cause: 'failed', error, mayPass: false } })
@@ -233,8 +239,11 @@ export const MAX_PREVIEW_BYTES = 4 * 1024 * 1024
 const MAX_RESULT_BYTES = 256 * 1024 * 1024
 const MAX_TEXT_LENGTH = 64 * 1024
 
-function publishLive(bus: Pick<EventBus<LiveEvent>, 'publishLive'>, job: Job, event: EngineEvent): void {
-  const bounded = toBounded(toLiveEvent(event))
+type LiveBus = Pick<EventBus<LiveEvent>, 'publishLive'>
+
+function publishLive(bus: LiveBus, job: Job, event: EngineEvent, isHeld: boolean): void {
+  const told = isHeld ? toWithheld(toLiveEvent(event)) : toLiveEvent(event)
+  const bounded = told && toBounded(told)
   if (bounded !== null) bus.publishLive({ jobId: job.id, accountId: job.accountId, event: bounded })
 }
 
@@ -266,9 +275,17 @@ export interface EndingRun {
   readonly committer: Committer
   /** Of a success: the key of its result; null: it has none, or nobody wants it. */
   resultKey(): string | null
+  readonly isHeld: boolean
+  readonly checked: OutputVerdict | null
+  readonly endedAt: Date | null
   readonly heard: Pick<EngineListener, 'fold' | 'recorder' | 'marks' | 'terminalEvent'>
   /** Called before the notice of this version is published. */
   onVersion(version: number): void
+}
+
+interface EndOfRun {
+  readonly status: RunEndStatus
+  readonly error: JobError | null
 }
 
 type FinishVerdict = Extract<RunVerdict, { verdict: 'finish' }>
@@ -282,22 +299,32 @@ export async function writeEnd(
   if (await withdraw(run, deps)) return 'written'
   const { clock, bus, observer, extraData } = deps
   const { id: jobId, accountId, startedAt } = run.claim.job
-  const at = clock.now()
+  const at = run.endedAt ?? clock.now()
   const record = run.heard.recorder.finish(at.getTime())
   const resultKey = reached === 'succeeded' ? run.resultKey() : null
   const end = { status: reached, from: statesBeforeEnd(reached), at, error: reason, record, resultKey }
-  const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard, at))
+  const { checked } = run
+  const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard, at), (change) =>
+    checked === null ? change : toCheckedEnd(change, checked),
+  )
   if (outcome.outcome === 'lost') return 'refused'
-  const { status, error } = finish
+  const { status, error } = toWritten(outcome, finish)
   run.onVersion(outcome.version)
   extraData.forget(jobId)
   if (outcome.job !== undefined) deps.onStored?.(outcome.job)
   bus.publishChanged?.({ jobId, accountId, version: outcome.version, move: 'ended' })
-  bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, run.heard.terminalEvent) })
+  const last = toTerminalEvent(status, error, run.heard.terminalEvent)
+  bus.publishLive({ jobId, accountId, event: (run.isHeld ? toWithheld(last) : null) ?? last })
   bus.publishWork?.()
   const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()
   observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
   return 'written'
+}
+
+/** Where another process takes the end, it may have written another one. */
+function toWritten(outcome: Extract<CommitOutcome, { outcome: 'committed' }>, { status, error }: EndOfRun): EndOfRun {
+  if (outcome.status === status || !isRunEnd(outcome.status)) return { status, error }
+  return { status: outcome.status, error: outcome.error ?? null }
 }
 
 async function withdraw(run: EndingRun, { verdicts, clock, extraData, bus }: RunDeps): Promise<boolean> {

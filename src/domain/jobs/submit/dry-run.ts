@@ -18,6 +18,7 @@ import { type IdempotencyStore, keyReuse } from '../../idempotency/idempotency-k
 import { toLackRefusal } from '../../workflows/graph-refusals.ts'
 import { findLacks, findMissing, type Missing } from '../../workflows/needs.ts'
 import { findRefusal, hasOwnJudges, type InspectWorkflow, type Placement } from '../../workflows/prepare.ts'
+import { findExcess, NO_TALLIES, type RunLimitStore } from '../limits/run-limits.ts'
 import type { ReuseLook } from '../reuse/find-result.ts'
 import { splitExtraDataSteps } from './extra-data-keeper.ts'
 import { readTerms, toRecipe } from './job-origin.ts'
@@ -28,8 +29,9 @@ import {
   type SubmitDeps,
   type SubmitRequest,
   toJobHook,
+  toPrice,
 } from './submit-job.ts'
-import { insufficientCredits, queueFull, shuttingDown } from './submit-refusals.ts'
+import { insufficientCredits, outOfBounds, queueFull, shuttingDown } from './submit-refusals.ts'
 
 export interface DryRun {
   /** In the order in which a submit looks: it would be refused with the first one. */
@@ -59,6 +61,7 @@ interface TrySubmitDeps
     SubmitDeps,
     | 'admit'
     | 'reuse'
+    | 'checkedBy'
     | 'toHook'
     | 'mustRunModels'
     | 'mustTakeJobs'
@@ -74,6 +77,7 @@ interface TrySubmitDeps
   readonly keys: Pick<IdempotencyStore, 'findKey'>
   readonly ledger: Pick<LedgerStore, 'balance'>
   readonly accounts: Pick<AccountStore, 'findUse'>
+  readonly runLimits: Pick<RunLimitStore, 'findUse'>
   readonly limitsOf: (accountId: string) => { readonly maxRunning: number | null; readonly maxQueued: number }
   readonly clock: Clock
 }
@@ -98,7 +102,7 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
 
     if (deps.isClosing?.()) complain(shuttingDown(deps.retryAfterSeconds()))
     await attempt(() => mustBePriority(request.priority))
-    const price = await attempt(() => deps.admit?.(accountId, pool) ?? null)
+    const price = toPrice(request, await attempt(() => deps.admit?.(accountId, pool) ?? null))
     await attempt(() => toJobHook(deps, request))
     const inspected = await attempt(() =>
       deps.inspectWorkflow(accountId, request.workflow, { pool, giving: null, onRefusal: complain }),
@@ -151,17 +155,26 @@ async function tryReuse(
 /** What the transaction of a submit would find. */
 async function findStoreRefusals(
   deps: TrySubmitDeps,
-  { accountId, idempotencyKey }: SubmitRequest,
+  { accountId, idempotencyKey, within = [] }: SubmitRequest,
   price: PoolPrice | null,
 ): Promise<ServiceError[]> {
-  const [holder, balance, use] = await Promise.all([
+  const [holder, balance, use, counted] = await Promise.all([
     idempotencyKey === null ? null : deps.keys.findKey(accountId, idempotencyKey, deps.clock.now()),
     price === null ? null : deps.ledger.balance(accountId),
     deps.accounts.findUse(accountId),
+    deps.runLimits.findUse(
+      accountId,
+      within.map(({ scope }) => scope),
+    ),
   ])
+  const job = { at: deps.clock.now(), micros: price?.holdMicros ?? 0 }
+  const nothing = { inFlight: 0, tallies: NO_TALLIES }
+  const excesses = within.map((bound) => findExcess(bound, counted.get(bound.scope) ?? nothing, job))
+  const excess = excesses.find((each) => each !== null)
   const isShort = price !== null && balance !== null && balance.available - price.holdMicros < balance.floor
   return [
     ...(holder === null ? [] : [keyReuse(holder)]),
+    ...(excess ? [outOfBounds(excess, job.at, deps.retryAfterSeconds())] : []),
     ...(isShort ? [insufficientCredits(price)] : []),
     ...((use?.queued ?? 0) >= deps.limitsOf(accountId).maxQueued ? [queueFull(deps.retryAfterSeconds())] : []),
   ]

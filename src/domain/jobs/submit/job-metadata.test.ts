@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ServiceError } from '../../errors.ts'
-import { isMetadataKey, isMetadataValue, readMetadata } from './job-origin.ts'
+import { isMetadataKey, isMetadataValue, readMetadata } from './job-labels.ts'
 
 function isRefused(value: unknown): boolean {
   try {

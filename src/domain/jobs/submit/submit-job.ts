@@ -18,11 +18,13 @@ import type { ModelWish } from '../../engine/model-port.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import { keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
+import type { RunCheck } from '../../moderation/check-run.ts'
 import type { HookWish, ToHook } from '../../webhooks/job-hooks.ts'
 import type { NewHook } from '../../webhooks/webhook.ts'
 import { toEngineRefusal } from '../../workflows/graph-refusals.ts'
 import type { Job, JobInput, Submission } from '../job.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
+import type { RunBound } from '../limits/run-limits.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
 import type { Reuse, ReuseLook } from '../reuse/find-result.ts'
 import type { ReuseMode, RunFacts } from '../reuse/result-key.ts'
@@ -32,6 +34,7 @@ import {
   type EngineVerdicts,
   type Expectation,
   insufficientCredits,
+  outOfBounds,
   poolClosed,
   queueFull,
   shuttingDown,
@@ -63,6 +66,12 @@ export interface SubmitRequest {
   readonly reuse?: ReuseMode | null
   /** Of a call of an endpoint: its inputs as they were used, as JSON text. */
   readonly endpointInputs?: string | null
+  /** What it has to fit into, beside the limits of its account. */
+  readonly within?: readonly RunBound[]
+  /** Left out: what its pool costs; null: nothing. */
+  readonly price?: PoolPrice | null
+  /** The operator's hook was asked about it already, as a call of an endpoint. */
+  readonly isChecked?: boolean
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -116,6 +125,10 @@ export interface SubmitDeps {
   readonly admit?: (accountId: string, pool: string) => PoolPrice | null
   /** Throws forbidden where the nodes that run models would be refused; without it every job may run every model. */
   readonly mustRunModels?: (wish: ModelWish) => Promise<void>
+  /** Asks whether a graph may run that is no call of an endpoint; left out: nobody is asked. Throws refused_by_policy, check_unavailable. */
+  readonly checkJob?: RunCheck['job']
+  /** Who has to let the outputs of such a job through, as its result's key says it; left out: nobody. */
+  readonly checkedBy?: (metadata: NewJob['metadata']) => string | null
   readonly retentionMs: number
   readonly retryAfterSeconds: () => number
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
@@ -124,7 +137,7 @@ export interface SubmitDeps {
   readonly engineCheck?: {
     readonly verdicts: EngineVerdicts
     /** Whether an engine that can run jobs of this lane has a free slot, or one that is about to be free; null: neither. */
-    roomFor(lane: string): 'free' | 'coming' | null
+    roomFor(lane: string, pool: string): 'free' | 'coming' | null
   }
   readonly observer?: JobObserver
   /** The trace that a submit belongs to; left out: tracing is off. */
@@ -146,12 +159,13 @@ export function createSubmit(deps: SubmitDeps): Submit {
     if (isClosing?.()) throw shuttingDown(retryAfterSeconds())
     mustBePriority(request.priority)
     const pool = request.pool ?? deps.pool
-    const price = deps.admit?.(request.accountId, pool) ?? null
+    const price = toPrice(request, deps.admit?.(request.accountId, pool) ?? null)
     const hook = await toJobHook(deps, request)
     const { accountId, workflow, giving } = request
     const prepared = request.prepared ?? (await prepareWorkflow(accountId, workflow, { pool, giving }))
     await refuseModels(deps, request, prepared.graph)
     deps.mustTakeJobs?.(pool)
+    await checkPlainJob(deps, request, prepared)
     const id = request.id ?? newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
@@ -163,7 +177,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const look = await lookForResult(deps, request, { ...prepared, notes: notesText, hasCredentials, pool })
     const sealedExtraData =
       credentials === null ? null : extraData.hold(id, credentials, expiresAt, await write(credentials))
-    using expected = expectVerdict(id, prepared)
+    using expected = expectVerdict(id, pool, prepared)
     try {
       const extra = {
         needsExtraData: hasCredentials,
@@ -186,11 +200,16 @@ export function createSubmit(deps: SubmitDeps): Submit {
     }
   }
 
-  function expectVerdict(jobId: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
+  function expectVerdict(jobId: string, pool: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
     const { engineCheck } = deps
-    if (isEngineJudged !== true || engineCheck === undefined || engineCheck.roomFor(needs) === null) return null
-    return engineCheck.verdicts.expect(jobId, () => engineCheck.roomFor(needs) === 'coming')
+    if (isEngineJudged !== true || engineCheck === undefined || engineCheck.roomFor(needs, pool) === null) return null
+    return engineCheck.verdicts.expect(jobId, () => engineCheck.roomFor(needs, pool) === 'coming')
   }
+}
+
+/** `ofPool`: what its pool costs. */
+export function toPrice({ price }: Pick<SubmitRequest, 'price'>, ofPool: PoolPrice | null): PoolPrice | null {
+  return price === undefined ? ofPool : price
 }
 
 /** Writes a job that was accepted: with an earlier result as its end, or into the queue. */
@@ -216,6 +235,8 @@ function createRecorder(deps: SubmitDeps) {
         throw keyReuse(result.holder)
       case 'pool_closed':
         return poolClosed(deps.refuseClosedPool, job.pool)
+      case 'out_of_bounds':
+        throw outOfBounds(result.excess, job.createdAt, retryAfterSeconds())
     }
   }
 
@@ -232,13 +253,15 @@ function createRecorder(deps: SubmitDeps) {
       case 'key_reused':
         throw keyReuse(result.holder)
       case 'insufficient_credits':
-        throw insufficientCredits(job.price ?? null)
+        throw insufficientCredits(job.price ?? null, 1, result.budget)
       case 'id_taken':
         throw new ServiceError('invalid_field', 'there is a job with this id already; choose another one', {
           details: { field: 'id' },
         })
       case 'pool_closed':
         return poolClosed(deps.refuseClosedPool, job.pool)
+      case 'out_of_bounds':
+        throw outOfBounds(result.excess, job.createdAt, retryAfterSeconds())
       case 'queue_full':
         throw queueFull(retryAfterSeconds())
     }
@@ -249,12 +272,12 @@ function createRecorder(deps: SubmitDeps) {
 
 /** null: earlier results must not answer this one. Those who think in ComfyUI's terms wait for the messages of a run. */
 export async function lookForResult(
-  { reuse }: Pick<SubmitDeps, 'reuse'>,
-  { accountId, submission, reuse: asked }: SubmitRequest,
+  { reuse, checkedBy }: Pick<SubmitDeps, 'reuse' | 'checkedBy'>,
+  { accountId, submission, metadata, reuse: asked }: SubmitRequest,
   facts: RunFacts,
 ): Promise<ReuseLook | null> {
   if (reuse === undefined || submission !== undefined || !reuse.isWanted(accountId, asked)) return null
-  return reuse.look(accountId, facts)
+  return reuse.look(accountId, { ...facts, checkedBy: checkedBy?.(metadata) ?? null })
 }
 
 /** For the figures; `isAnswered`: the result was still there when it was needed. */
@@ -304,6 +327,7 @@ export function toNewJob(
     recipe: toRecipe(prepared.graph, workflowNameOf(request.extraData)),
     keyId: request.keyId ?? null,
     hasChosenId: request.id != null,
+    ...(request.within !== undefined && request.within.length > 0 && { within: request.within }),
     submission: request.submission ?? null,
     origin: toOrigin({
       idempotencyKey: request.idempotencyKey,
@@ -335,6 +359,17 @@ export async function refuseModels(
   if (mustRunModels === undefined) return
   const nodes = findModelNodes(graph)
   if (nodes.length > 0) await mustRunModels({ accountId, extraData, nodes })
+}
+
+/** Throws refused_by_policy, check_unavailable. Whatever else is wrong with a submit is told before somebody is asked. */
+export async function checkPlainJob(
+  { checkJob }: Pick<SubmitDeps, 'checkJob'>,
+  { accountId, keyId = null, metadata, giving, isChecked }: SubmitRequest,
+  { text, inputs }: PreparedJob,
+): Promise<void> {
+  if (checkJob === undefined || isChecked === true) return
+  const signal = giving?.signal
+  await checkJob({ accountId, keyId, metadata, workflow: text, files: inputs, ...(signal && { signal }) })
 }
 
 function mustHaveHooks({ toHook }: Pick<SubmitDeps, 'toHook'>): ToHook {

@@ -9,6 +9,7 @@ import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { Finding, GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'
+import type { GivingRequest } from '../../assets/given-files.ts'
 import { toLackRefusal, withoutUnknowns } from '../../workflows/graph-refusals.ts'
 import { hasOwnJudges, type InspectWorkflow, type Placement } from '../../workflows/prepare.ts'
 import type { Job, Submission } from '../job.ts'
@@ -24,6 +25,8 @@ interface PromptRequest {
   readonly extraData: Readonly<Record<string, unknown>> | null
   readonly priority: number
   readonly submission: Omit<Submission, 'outputs' | 'wholeWorkflow'>
+  /** What asks for the files that the workflow names by their address. */
+  readonly giving: GivingRequest
 }
 
 export type PromptNodeErrors = GraphRefusal['nodeErrors']
@@ -49,9 +52,10 @@ interface SubmitPromptDeps {
 export function createSubmitPrompt(deps: SubmitPromptDeps): SubmitPrompt {
   const { inspectWorkflow, submit, catalog, turns, placement, pool } = deps
   return async function submitPrompt(request) {
-    const { accountId, targets } = request
+    const { accountId, targets, giving } = request
     const inspected = await inspectWorkflow(accountId, request.workflow, {
       pool,
+      giving,
       hasFlatNames: true,
       ...(targets !== null && { targets }),
     })

@@ -2,9 +2,11 @@
 
 import type { GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
 import { type Clock, uptimeMs } from '../../../../lib/clock.ts'
-import { MAX_MICROS } from '../../../../lib/text/usd.ts'
+import { MAX_MICROS, writeUsd } from '../../../../lib/text/usd.ts'
+import { type BudgetExcess, sayBudget } from '../../credits/budgets/budget.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
 import { ServiceError } from '../../errors.ts'
+import type { RunExcess } from '../limits/run-limits.ts'
 
 export function shuttingDown(retryAfterSeconds: number): ServiceError {
   return new ServiceError('shutting_down', 'the service is shutting down; send the job again in a moment', {
@@ -29,13 +31,48 @@ export async function poolClosed(
   })
 }
 
-export function insufficientCredits(price: PoolPrice | null, jobs = 1): ServiceError {
+export function insufficientCredits(price: PoolPrice | null, jobs = 1, budget?: BudgetExcess): ServiceError {
   const message =
-    jobs === 1
-      ? 'the account has not enough credits to run this job; add some'
-      : `the account has not enough credits to run these ${jobs} jobs; add some`
+    budget !== undefined
+      ? sayBudget(budget)
+      : jobs === 1
+        ? 'the account has not enough credits to run this job; add some'
+        : `the account has not enough credits to run these ${jobs} jobs; add some`
   const required = Math.min(MAX_MICROS, jobs * (price?.holdMicros ?? 0))
   return new ServiceError('insufficient_credits', message, { details: { required_micros: required } })
+}
+
+/** `soonSeconds`: in which time a job is likely to end. */
+export function outOfBounds(
+  { name, limit, period, most, until }: RunExcess,
+  now: Date,
+  soonSeconds: number,
+): ServiceError {
+  const details = {
+    limit,
+    period,
+    [limit === 'spend' ? 'maxUsd' : 'maximum']: limit === 'spend' ? writeUsd(most) : most,
+  }
+  const seconds = until === null ? null : Math.max(1, Math.ceil((until.getTime() - now.getTime()) / 1000))
+  const options = {
+    details: { ...details, until: until?.toISOString() ?? null },
+    ...(limit === 'in_flight' && { retryAfterSeconds: soonSeconds }),
+    ...(seconds !== null && { retryAfterSeconds: seconds }),
+  }
+  const again = until === null ? '' : `; the next one begins at ${until.toISOString()}`
+  const span = period === 'ever' ? 'in all' : `in one ${period}`
+  switch (limit) {
+    case 'in_flight':
+      return new ServiceError('run_limit', `${name} takes ${most} at a time; send it again when one has ended`, options)
+    case 'runs':
+      return new ServiceError('run_limit', `${name} takes ${most} runs ${span}${again}`, options)
+    case 'spend':
+      return new ServiceError(
+        'spend_limit',
+        `${name} may spend $${writeUsd(most)} ${span}, which does not cover this run${again}`,
+        options,
+      )
+  }
 }
 
 const DEFAULT_SECONDS = 5

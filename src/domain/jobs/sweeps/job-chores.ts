@@ -13,13 +13,14 @@ import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { SummaryStore } from '../summaries/summary-store.ts'
 import { announceTouched } from './announce-touched.ts'
 import type { Chore } from './housekeeping.ts'
+import type { FindSpared } from './spared-engines.ts'
 
 interface ChoreDeps {
   readonly recover: Recover
   readonly expiry: Expiry
   readonly keys: Pick<IdempotencyStore, 'sweepKeys'>
   readonly batches: Pick<BatchStore, 'sweep'>
-  readonly jobs: Pick<JobStore, 'sweepResults'>
+  readonly jobs: Pick<JobStore, 'sweepResults' | 'sweepShares'>
   readonly accounts: Pick<AccountStore, 'repairCounters'>
   readonly summaries: Pick<SummaryStore, 'sweepRecipes'>
   readonly extraData: Pick<ExtraDataKeeper, 'sweep'>
@@ -31,6 +32,8 @@ interface ChoreDeps {
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
 const SWEPT_RECIPES = 10_000
+/** What an account used of a pool counts for as long behind its last run there. */
+const SHARES_KEPT_MS = 24 * 60 * MINUTE_MS
 
 export function createJobChores(deps: ChoreDeps): Chore[] {
   const { recover, expiry, keys, batches, jobs, accounts, summaries, extraData, clock, log } = deps
@@ -52,6 +55,12 @@ export function createJobChores(deps: ChoreDeps): Chore[] {
     { name: 'forget-credentials', runs: 'each', everyMs: MINUTE_MS, run: async () => extraData.sweep(clock.now()) },
     { name: 'sweep-batches', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => batches.sweep(clock.now()) },
     { name: 'sweep-results', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => jobs.sweepResults(clock.now()) },
+    {
+      name: 'sweep-shares',
+      runs: 'once',
+      everyMs: 60 * MINUTE_MS,
+      run: () => jobs.sweepShares(new Date(clock.now().getTime() - SHARES_KEPT_MS)),
+    },
     { name: 'sweep-keys', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => keys.sweepKeys(clock.now()) },
     {
       name: 'repair-counters',
@@ -126,7 +135,8 @@ export function createExpiry(deps: ExpireDeps): Expiry {
 }
 
 interface RecoverDeps {
-  readonly store: Pick<JobStore, 'reap'>
+  readonly store: Pick<JobStore, 'reap' | 'findRuns'>
+  readonly findSpared: FindSpared
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
   readonly extraData: Pick<ExtraDataKeeper, 'forget'>
@@ -135,8 +145,6 @@ interface RecoverDeps {
 }
 
 interface RecoverOptions {
-  /** Only with proof that no other process holds a lease. */
-  readonly releaseAll?: boolean
   /** Ends it between two portions. */
   readonly signal?: AbortSignal
 }
@@ -145,24 +153,23 @@ type Recover = (options?: RecoverOptions) => Promise<readonly TouchedJob[]>
 
 /**
  * Takes jobs back from workers that are gone: a lapsed lease sends a job to its next attempt, or ends it once its attempts
- * are spent. Where a store proves that no other process is alive, every lease that it holds at the start counts as lapsed.
+ * are spent. Runs that their engines go on with are left for whoever adopts them, for a while.
  */
 export const MAX_ATTEMPTS = 3
 const MAX_ROUNDS = 1000
-// The latest moment that a Date can hold: every lease ends before it.
-const END_OF_TIME = new Date(8_640_000_000_000_000)
 
 export function createRecover(deps: RecoverDeps): Recover {
-  const { store, clock, maxAttempts = MAX_ATTEMPTS } = deps
+  const { store, clock, findSpared, maxAttempts = MAX_ATTEMPTS } = deps
   const observer = deps.observer ?? silentObserver
   const error = toJobError('worker_lost', `the worker was lost ${maxAttempts} times while it ran this job`)
 
-  return async function recover({ releaseAll = false, signal } = {}) {
+  return async function recover({ signal } = {}) {
     const all: TouchedJob[] = []
     // A store may take back a bounded number at a time.
     for (let round = 0; round < MAX_ROUNDS && !signal?.aborted; round++) {
       const now = clock.now()
-      const touched = await store.reap({ now, lapsedBefore: releaseAll ? END_OF_TIME : now, maxAttempts, error })
+      const spared = await findSpared(await store.findRuns({ lapsedBefore: now }))
+      const touched = await store.reap({ now, maxAttempts, error, spared })
       if (touched.length === 0) break
       announceTouched({ ...deps, observer }, touched, error.code)
       all.push(...touched)

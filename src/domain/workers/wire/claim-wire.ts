@@ -26,6 +26,8 @@ export interface ClaimTerms {
   readonly refusal: { readonly refusal: Refusal; readonly message: string } | null
   /** Whether an engine of another process of the service could take the job over. */
   readonly hasOther: boolean
+  /** Outputs of the run are written with its end: the service has them checked then. */
+  readonly holdsOutputs: boolean
 }
 
 interface InputFields {
@@ -69,6 +71,8 @@ export interface ClaimFields {
   readonly storage_left_bytes: number | null
   readonly refusal: ClaimTerms['refusal']
   readonly has_other: boolean
+  /** Left out: false. */
+  readonly holds_outputs?: boolean
 }
 
 /** `engine`: as the worker calls it. */
@@ -91,6 +95,7 @@ export function writeClaim(claim: Claim, engine: string, terms: ClaimTerms): Cla
     storage_left_bytes: terms.storageLeftBytes,
     refusal: terms.refusal,
     has_other: terms.hasOther,
+    ...(terms.holdsOutputs && { holds_outputs: true }),
   }
 }
 
@@ -112,6 +117,7 @@ export function readClaim(fields: ClaimFields, leaseId: string): { readonly clai
       notes: fields.notes,
       earlierOutputs: fields.earlier_outputs.map((output): Output => readOutput(output)),
       engineLosses: fields.engine_losses,
+      holdsOutputs: fields.holds_outputs === true,
       trace: readTraceContext(fields.traceparent, fields.tracestate),
     },
     terms: {
@@ -121,6 +127,7 @@ export function readClaim(fields: ClaimFields, leaseId: string): { readonly clai
       storageLeftBytes: fields.storage_left_bytes,
       refusal: fields.refusal,
       hasOther: fields.has_other,
+      holdsOutputs: fields.holds_outputs === true,
     },
   }
 }

@@ -35,7 +35,7 @@ interface ProvenOutput extends OutputFields {
   readonly receipt: string
 }
 
-interface ErrorFields {
+export interface ErrorFields {
   readonly code: string
   readonly message: string
   readonly node_id: string | null
@@ -53,6 +53,9 @@ interface LogFields {
     readonly marks: readonly { readonly line: number; readonly at_ms: number; readonly node_id: string | null }[]
   }
 }
+
+/** How long the answer to an end may take where outputs have to be checked first. */
+export const END_MS = 90_000
 
 type Finish = NonNullable<RunChange['finish']>
 
@@ -176,11 +179,11 @@ function readLog({ text, truncated, complete, marks }: LogFields, capturedAt: Da
   return { text, truncated, complete, capturedAt, marks: stored }
 }
 
-function writeError({ code, message, nodeId, classType, traceback }: JobError): ErrorFields {
+export function writeError({ code, message, nodeId, classType, traceback }: JobError): ErrorFields {
   return { code, message, node_id: nodeId, class_type: classType, traceback }
 }
 
-function readError({ code, message, node_id: nodeId, class_type: classType, traceback }: ErrorFields): JobError {
+export function readError({ code, message, node_id: nodeId, class_type: classType, traceback }: ErrorFields): JobError {
   return { code, message, nodeId, classType, traceback }
 }
 

@@ -147,6 +147,7 @@ export function toKeyView(key: ApiKey) {
     account_id: key.accountId,
     name: key.name,
     scopes: key.scopes,
+    endpoints: key.endpoints,
     created_at: key.createdAt.toISOString(),
     expires_at: toText(key.expiresAt),
     revoked_at: toText(key.revokedAt),

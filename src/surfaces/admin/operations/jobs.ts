@@ -91,7 +91,7 @@ export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
 
 async function explainWait(deps: JobOperationDeps, details: JobDetails) {
   const { accountId, id: jobId, pool } = details.summary
-  const standing = await deps.standingOf({ accountId, keyId: null, scopes: null })
+  const standing = await deps.standingOf({ accountId, keyId: null, scopes: null, endpoints: null })
   const facts = { standing, engines: deps.engines(pool), availability: deps.availability() }
   const estimateSeconds = await deps.estimateWait({ accountId, pool, jobId, maxSlots: countSlots(details, facts) })
   return toWaitView(details, { ...facts, estimateSeconds, showsUnable: true })

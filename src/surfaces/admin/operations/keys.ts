@@ -19,6 +19,7 @@ interface KeyOperationDeps {
 interface NewKeyBody {
   readonly name?: string
   readonly scopes?: readonly string[] | null
+  readonly endpoints?: readonly string[] | null
   readonly expires_at?: string | null
 }
 
@@ -26,15 +27,15 @@ export function createKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDe
   app.post(`${ADMIN_PATH}/accounts/:id/keys`, needs('operator'), async (request, reply) => {
     const accountId = idOf(request)
     const body = await kit.readBody<NewKeyBody>(request, 'NewKey')
-    const { name = '', scopes = null, expires_at: expires = null } = body
+    const { name = '', scopes = null, endpoints = null, expires_at: expires = null } = body
     const expiresAt = expires === null ? null : new Date(expires)
     const through = (key: string): KeyStore => {
-      const details = { key, name, scopes, expires_at: expires }
+      const details = { key, name, scopes, endpoints, expires_at: expires }
       return kit.audited(request, { action: 'key.create', subject: accountId, details }).apiKeys
     }
     // The id of the key is known when it is stored, and belongs into its audit line.
     const store = { ...through(''), insert: (key: StoredKey) => through(key.id).insert(key) }
-    const { key, text } = await apiKeys.create({ accountId, name, scopes, expiresAt }, store)
+    const { key, text } = await apiKeys.create({ accountId, name, scopes, endpoints, expiresAt }, store)
     return sendJson(reply, 201, { ...toKeyView(key), text })
   })
 }

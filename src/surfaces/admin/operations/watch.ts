@@ -33,7 +33,7 @@ export interface WatchDeps {
 }
 
 /** All operators count as one account here: their streams share one bound. */
-const OPERATOR = { accountId: 'operator', scopes: null, keyId: null }
+const OPERATOR = { accountId: 'operator', scopes: null, endpoints: null, keyId: null }
 
 export function getEvents(app: FastifyInstance, deps: WatchDeps): void {
   const { kit, bus, summaries, streams, sessionOf, headersOf, log } = deps

@@ -10,6 +10,7 @@ import { idOf, readParameters, sendJson } from '../../kit/request.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 const MAX_BODY_BYTES = 16_384
+const MAX_TEXTS = { scopes: 20, endpoints: 50 }
 const MAX_OVERLAP_SECONDS = 2_592_000
 const PATH = `${CONSOLE_API}/keys`
 
@@ -25,8 +26,9 @@ export function listKeys(app: FastifyInstance, { callerOf, console: parts }: Con
 export function createKey(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
   app.post(PATH, needs('keys:write'), async (request, reply) => {
     const [caller, keys] = [callerOf(request), mustHaveKeys(parts.keys)]
-    const body = await readBody(request, ['name', 'scopes', 'expires_at'])
-    const wish = { name: readName(body), scopes: readScopes(body), expiresAt: readExpiry(body) }
+    const body = await readBody(request, ['name', 'scopes', 'endpoints', 'expires_at'])
+    const [scopes, endpoints] = [readTexts(body, 'scopes'), readTexts(body, 'endpoints')]
+    const wish = { name: readName(body), scopes, endpoints, expiresAt: readExpiry(body) }
     const { key, text } = await keys.create(caller, wish)
     return sendJson(reply, 201, { key: toKeyView(key, caller.keyId), secret: text })
   })
@@ -71,11 +73,12 @@ function readName({ name = '' }: Body): string {
   return name
 }
 
-function readScopes({ scopes = null }: Body): string[] | null {
-  if (scopes === null) return null
-  if (Array.isArray(scopes) && scopes.length <= 20 && scopes.every((scope) => typeof scope === 'string'))
-    return scopes as string[]
-  throw invalidField('scopes', 'must be a list of texts, or null for everything')
+function readTexts(body: Body, name: 'scopes' | 'endpoints'): string[] | null {
+  const texts = body[name] ?? null
+  if (texts === null) return null
+  if (Array.isArray(texts) && texts.length <= MAX_TEXTS[name] && texts.every((text) => typeof text === 'string'))
+    return texts as string[]
+  throw invalidField(name, `must be a list of at most ${MAX_TEXTS[name]} texts, or null for everything`)
 }
 
 function readExpiry({ expires_at: text = null }: Body): Date | null {
@@ -91,6 +94,7 @@ function toKeyView(key: ApiKey, currentId: string | null) {
     id: key.id,
     name: key.name,
     scopes: key.scopes,
+    endpoints: key.endpoints,
     created_at: key.createdAt.toISOString(),
     expires_at: toText(key.expiresAt),
     last_used_at: toText(key.lastUsedAt),

@@ -26,7 +26,9 @@ export function listModels(app: FastifyInstance, { callerOf, console: { models }
     const limit = readNumber(parameters, 'limit', MODEL_PAGE)
     const { catalog, isVisible } = await catalogFor(models, caller)
     const { models: found, hasMore } = catalog.page(parameters.get('after') ?? null, limit, isVisible)
-    const shown = found.map((model) => toModelView(model, models.access.whyNot(caller, model)))
+    const shown = await Promise.all(
+      found.map(async (model) => toModelView(model, await models.access.whyNot(caller, model))),
+    )
     return sendJson(reply, 200, { models: shown, next: hasMore ? (found.at(-1)?.id ?? null) : null })
   })
 }
@@ -108,7 +110,7 @@ function toCallView(call: ListedCall) {
 
 // What the account spent, by day and by what it was for.
 
-const GROUPS: readonly ChargeGroup[] = ['day', 'model', 'pool', 'key']
+const GROUPS: readonly ChargeGroup[] = ['day', 'model', 'pool', 'endpoint', 'key']
 
 export function getUsage(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
   app.get(`${CONSOLE_API}/usage`, needs('jobs:read'), async (request, reply) => {

@@ -79,10 +79,16 @@ describe('image models', () => {
       [
         ['card', 'local'],
         ['gpt-image-1', 'local'],
+        ['text-card', 'service'],
       ],
     )
     assert.equal((await client.models.retrieve('card')).object, 'model')
     assert.equal((await refused(client.models.retrieve('nobody'))).code, 'model_not_found')
+  })
+
+  test('of the service make pictures, too', async () => {
+    const made = await client.images.generate({ model: 'text-card', prompt: 'Hello', size: '96x48' as never })
+    assert.deepEqual(await sizeOf(bytesOf(made.data?.[0])), ['png', 96, 48])
   })
 
   test('make a picture of a text, with the size and the further inputs that were asked for', async () => {
@@ -149,6 +155,7 @@ describe('image models', () => {
       [{ prompt: 'x', output_format: 'svg' }, 'output_format', 'invalid_value', /png, jpeg, webp/],
       [{ prompt: 'x', frame_count: 4 }, 'frame_count', 'invalid_value', /neither a parameter nor an input/],
       [{ prompt: 'x', quality: 7 }, 'quality', 'invalid_value', /auto or standard/],
+      [{ prompt: 'x', constructor: 7 }, 'constructor', 'invalid_value', /neither a parameter nor an input/],
     ]
     for (const [body, param, code, message] of cases) {
       const error = await refused(client.images.generate({ model: 'card', ...body } as never))
@@ -201,6 +208,97 @@ describe('image models', () => {
         .toBuffer({ resolveWithObject: true })
       const at = (x: number) => [...pixels.subarray((8 * info.width + x) * 3, (8 * info.width + x) * 3 + 3)]
       assert.deepEqual([info.width, info.height, at(4), at(28)], [32, 16, [0, 255, 0], [0, 0, 255]], model)
+    }
+  })
+
+  test('take parameters as their author declares them, in every version its own way', async () => {
+    const inputs = {
+      text: { from: '2.position' },
+      slogan: { from: '2.text', max_length: 20 },
+      breite: { from: '1.width', maximum: 512 },
+      hoehe: { from: '1.height', maximum: 512 },
+      sheets: { from: '1.batch_size' },
+      points: { from: '2.font_size' },
+      align: { from: '2.align' },
+      frame: { from: '2.outline' },
+    }
+    const map = {
+      ...{ prompt: 'slogan', width: 'breite', height: 'hoehe', n: 'sheets', steps: 'points', style: 'align' },
+      quality: { input: 'points', values: { low: 6, high: 12, standard: 10 } },
+      background: { input: 'frame', values: { transparent: true } },
+    }
+    const declaration = { only: true, inputs, openai: { map } }
+    const made = await publish('slogan', { file: CARD, declaration })
+    const usedBy = async (body: object) => {
+      const answer = await client.images.generate({ model: 'slogan', prompt: 'x', ...body } as never)
+      const [run] = (await call(service.url, '/api/v2/endpoints/slogan/runs?limit=1')).json.runs
+      return { answer, used: (await call(service.url, `/api/v2/endpoints/slogan/runs/${run.id}`)).json.inputs }
+    }
+    const high = await usedBy({
+      prompt: 'Now',
+      size: '96x48',
+      n: 2,
+      quality: 'high',
+      style: 'left',
+      background: 'transparent',
+    })
+    assert.deepEqual(high.used, {
+      ...{ text: 'top', slogan: 'Now', breite: 96, hoehe: 48, sheets: 2, points: 12, align: 'left', frame: true },
+    })
+    assert.equal(high.answer.data?.length, 2)
+    assert.deepEqual(await sizeOf(bytesOf(high.answer.data?.[1])), ['png', 96, 48])
+    // What means the default may be declared, too; a number that is given itself says more than a word.
+    assert.equal((await usedBy({ quality: 'standard' })).used.points, 10)
+    assert.equal((await usedBy({ quality: 'auto', background: 'opaque', style: 'auto' })).used.points, 8)
+    assert.equal((await usedBy({ quality: 'low', steps: 9 })).used.points, 9)
+    const cases: [body: object, param: string, message: RegExp][] = [
+      [{ quality: 'medium' }, 'quality', /must be one of auto, low, high, standard/],
+      [{ quality: 7 }, 'quality', /must be a text/],
+      [{ style: 'vertical' }, 'style', /must be one of left/],
+      [{ background: 'transparent', output_format: 'jpeg' }, 'output_format', /png or webp/],
+      [{ size: '96x4096' }, 'size', /must be at most 512/],
+      [{ prompt: 'x'.repeat(21) }, 'prompt', /at most 20 characters/],
+    ]
+    for (const [body, param, message] of cases) {
+      const error = await refused(client.images.generate({ model: 'slogan', prompt: 'x', ...body } as never))
+      assert.deepEqual([error.status, error.param], [400, param])
+      assert.match(error.message, message)
+    }
+    // It is part of what was published: another version goes its own way, an export brings it along.
+    const exported = (await call(service.url, '/api/v2/endpoints/slogan/export')).json
+    const copy = await publish('copied', { file: exported })
+    assert.deepEqual(copy.json.version.inputs, made.json.version.inputs)
+    await publish('slogan', { file: CARD, declaration: { only: true, inputs }, breaking: true })
+    // Nothing declared: a wish that cannot be had is ignored.
+    assert.equal((await usedBy({ quality: 'medium' })).used.points, 8)
+  })
+
+  test('give a mask in the way that its author declares', async () => {
+    const file = {
+      '1': node('LoadImage', { image: 'example.png' }),
+      '2': node('LoadImage', { image: 'example.png' }),
+      '3': node('SaveImage', { images: ['2', 0], filename_prefix: 'mask' }),
+      '4': node('SaveImage', { images: ['1', 0], filename_prefix: 'photo' }),
+    }
+    const inputs = { second: { from: '1.image' }, where: { from: '2.image' } }
+    const outputs = { shown: { from: '3' } }
+    for (const [convention, color] of [
+      ['white_is_edit', [255, 255, 255]],
+      ['alpha', [255, 0, 0]],
+    ] as const) {
+      const openai = { map: { image: ['second'], mask: 'where' }, mask_convention: convention }
+      const model = `masks-${convention.replaceAll('_', '-')}`
+      await publish(model, { file, declaration: { only: true, inputs, outputs, openai } })
+      const red = Buffer.from(
+        '<svg width="32" height="16"><rect width="32" height="16" fill="#f00" opacity="0"/></svg>',
+      )
+      const { data } = await client.images.edit({
+        ...{ model, prompt: '' },
+        image: await toFile(edits.image, 'photo.png', { type: 'image/png' }),
+        mask: await toFile(convention === 'alpha' ? edits.mask : await sharp(red).png().toBuffer(), 'mask.png'),
+      })
+      const pixels = await sharp(bytesOf(data?.[0])).removeAlpha().raw().toBuffer()
+      assert.deepEqual([...pixels.subarray(0, 3)], color, convention)
     }
   })
 

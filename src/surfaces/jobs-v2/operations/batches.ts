@@ -228,9 +228,13 @@ function toProgress(states: readonly JobState[]): number {
   return Math.floor((1000 * done) / states.length) / 1000
 }
 
+const ofBounds = (refusal: 'run_limit' | 'spend_limit', message: string) => new ServiceError(refusal, message)
+
 const LIMIT_REFUSALS: Readonly<Record<BatchLimit, ReturnType<typeof toComplaint>>> = {
   queue_full: toComplaint(queueFull(1)),
   insufficient_credits: { ...toComplaint(insufficientCredits(null)), details: null },
+  run_limit: toComplaint(ofBounds('run_limit', 'the endpoint takes no more runs for now; send it again later')),
+  spend_limit: toComplaint(ofBounds('spend_limit', 'the budget of the endpoint does not cover this run')),
 }
 
 function toItems({ jobIds, refused, limitedBy, states }: StoredBatch) {

@@ -9,7 +9,7 @@ import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.
 import type { ReuseLook } from '../../../domain/jobs/reuse/find-result.ts'
 import type { ReuseMode } from '../../../domain/jobs/reuse/result-key.ts'
 import type { DryRun, JudgedGraph, TrySubmit } from '../../../domain/jobs/submit/dry-run.ts'
-import { readMetadata } from '../../../domain/jobs/submit/job-origin.ts'
+import { readMetadata } from '../../../domain/jobs/submit/job-labels.ts'
 import type { Submit } from '../../../domain/jobs/submit/submit-job.ts'
 import type { ForeseeWait } from '../../../domain/jobs/waits/foresee-wait.ts'
 import type { HookWish } from '../../../domain/webhooks/job-hooks.ts'
@@ -163,7 +163,7 @@ interface Submitter {
   readonly priority: number
 }
 
-function createDryRunView({ engines, availability, showsUnable, foreseeWait }: Forecast) {
+export function createDryRunView({ engines, availability, showsUnable, foreseeWait }: Forecast) {
   return async ({ complaints, graph, price, pool, maxRunning, reuse }: DryRun, { accountId, priority }: Submitter) => {
     const known = availability()
     const views = graph === null ? [] : engines(pool).map((engine) => judgeEngine(engine, graph, known))

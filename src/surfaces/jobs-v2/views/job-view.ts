@@ -4,8 +4,9 @@ import type { Clock } from '../../../../lib/clock.ts'
 import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { SignContentUrl } from '../../../domain/assets/signed-url.ts'
+import { readCopyPool } from '../../../domain/engine/copy-pool.ts'
 import type { Job, JobError, Output, Progress } from '../../../domain/jobs/job.ts'
-import { labelOf, ownLabels, readRunLabels } from '../../../domain/jobs/submit/job-origin.ts'
+import { labelOf, ownLabels, readRunLabels } from '../../../domain/jobs/submit/job-labels.ts'
 
 /** How this caller reached us, and where bytes are. */
 export interface ViewBase extends LinkBase {
@@ -15,6 +16,7 @@ export interface ViewBase extends LinkBase {
 /** Without its outputs: there may be thousands, which are written one by one. */
 function toJobView(job: Job, base: LinkBase, linkStyle: JobLinkStyle) {
   const endpoint = readRunLabels(job.metadata)
+  const copy = readCopyPool(job.pool)
   return {
     id: job.id,
     status: job.status,
@@ -35,6 +37,7 @@ function toJobView(job: Job, base: LinkBase, linkStyle: JobLinkStyle) {
     outputs_reused: job.outputsReused,
     outputs_replaced: job.outputsReplaced,
     ...(job.reusedFrom !== undefined && { reused_from: job.reusedFrom }),
+    ...(copy !== null && { release_version: copy.releaseVersion }),
     ...(endpoint !== null && { endpoint }),
     urls: toJobUrls(job.id, base, linkStyle),
   }

@@ -22,6 +22,13 @@ export function asksToDownload(url: string): boolean {
   return lenientQueryOf(url).get('download') === '1'
 }
 
+/** What of bytes is told with them. */
+type SentAsset = Pick<Asset, 'id' | 'hash' | 'sizeBytes' | 'contentType' | 'filePath'>
+
+interface SentContent extends Omit<AssetContent, 'asset'> {
+  readonly asset: SentAsset
+}
+
 interface KeepOptions {
   /** How long a browser may keep the bytes without asking again; left out: not at all. */
   readonly keepSeconds?: number
@@ -30,7 +37,7 @@ interface KeepOptions {
 export async function sendContent(
   request: FastifyRequest,
   reply: FastifyReply,
-  content: AssetContent,
+  content: SentContent,
   { keepSeconds = 0 }: KeepOptions = {},
 ) {
   const { asset, open } = content
@@ -70,7 +77,7 @@ export async function sendContent(
  * The storage sends type and disposition as they are signed, but not the headers that keep a browser from running what it gets,
  * nor those that let a page of another origin read it: what needs them is sent from here.
  */
-async function findDirect(request: FastifyRequest, { asset, signDirect }: AssetContent): Promise<string | null> {
+async function findDirect(request: FastifyRequest, { asset, signDirect }: SentContent): Promise<string | null> {
   const isReadByPage = request.headers['sec-fetch-mode'] === 'cors' || request.headers.origin !== undefined
   if (signDirect === null || isReadByPage || !isInertType(asset.contentType)) return null
   const method = request.method === 'HEAD' ? 'HEAD' : 'GET'
@@ -89,7 +96,10 @@ interface Sending extends Required<KeepOptions> {
   readonly isDownload: boolean
 }
 
-function toContentHeaders(asset: Asset, { etag, isDownload, keepSeconds }: Sending): Readonly<Record<string, string>> {
+function toContentHeaders(
+  asset: SentAsset,
+  { etag, isDownload, keepSeconds }: Sending,
+): Readonly<Record<string, string>> {
   return {
     // The type of an output is whatever its engine said.
     'content-type': isMediaType(asset.contentType) ? asset.contentType : UNKNOWN_TYPE,
@@ -103,7 +113,7 @@ function toContentHeaders(asset: Asset, { etag, isDownload, keepSeconds }: Sendi
   }
 }
 
-function toDisposition(asset: Asset, isDownload: boolean): string {
+function toDisposition(asset: SentAsset, isDownload: boolean): string {
   const kind = isDownload || isActiveType(asset.contentType) ? 'attachment' : 'inline'
   const name = asset.filePath?.split('/').at(-1) ?? `${asset.id}.${extensionFromType(asset.contentType) ?? 'bin'}`
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')

@@ -141,9 +141,10 @@ export function guardRequests(app: FastifyInstance, options: GuardOptions): void
   app.addHook('onRequest', (request, reply, done) => {
     setHeaders(reply, gate.answerHeaders(request.headers.origin, request.id))
     markRoute(request.raw, request.routeOptions.url ?? '')
-    const { isPublicPage, answersOptions } = request.routeOptions.config as RouteConfig
+    const { isPublicPage, answersOptions, answersPreflights } = request.routeOptions.config as RouteConfig
     ;(request as Addressed)[ADDRESS] = isPublicPage === true ? gate.addressOf(request.raw) : gate.admit(request.raw)
-    if (request.method !== 'OPTIONS' || (answersOptions === true && !isPreflight(request))) done()
+    const isOwn = isPreflight(request) ? answersPreflights : answersOptions
+    if (request.method !== 'OPTIONS' || isOwn === true) done()
     else answerOptions(request, reply)
   })
 
@@ -183,6 +184,8 @@ interface RouteConfig {
   readonly isPublicPage?: boolean
   /** The route says more of itself than which methods it has. */
   readonly answersOptions?: boolean
+  /** The route knows which pages of other origins may use it. */
+  readonly answersPreflights?: boolean
 }
 
 function isPreflight({ headers }: FastifyRequest): boolean {

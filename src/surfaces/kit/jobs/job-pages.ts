@@ -2,7 +2,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { isMetadataKey, isMetadataValue } from '../../../domain/jobs/submit/job-origin.ts'
+import { isMetadataKey, isMetadataValue } from '../../../domain/jobs/submit/job-labels.ts'
 import type {
   JobSummary,
   SummaryFilter,

@@ -3,10 +3,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
+import type { GivingRequest } from '../../../domain/assets/given-files.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { PRIORITY_LIMIT } from '../../../domain/jobs/submit/submit-job.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit/submit-prompt.ts'
 import { claimOf } from '../../kit/bodies/body-memory.ts'
+import { untilGone } from '../../kit/request.ts'
 import { INVALID_PROMPT_ID, NO_PROMPT, type PromptRefusal, toPromptRefusal, toShownErrors } from '../legacy-errors.ts'
 import {
   type Api,
@@ -30,6 +32,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
   async function submit(
     request: FastifyRequest,
     fields: PromptFields,
+    giving: GivingRequest,
   ): Promise<{ number: string; outcome: PromptOutcome }> {
     const { accountId, keyId } = deps.callerOf(request)
     const counted = fields.number === null ? await deps.jobs.records.nextPromptNumber(accountId) : null
@@ -57,6 +60,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
       return deps.jobs.submitPrompt({
         accountId,
         keyId,
+        giving,
         id: promptId,
         workflow: fields.workflow,
         targets: fields.targets,
@@ -75,7 +79,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
   api.both('POST', PROMPT_PATH, 'jobs:write', async (request, reply) => {
     const { fields, refusal } = readPrompt(await readLooseObject(request, deps.limits.maxBodyBytes))
     if (fields === null) return refuse(reply, refusal)
-    const { number, outcome } = await submit(request, fields)
+    const { number, outcome } = await submit(request, fields, { signal: untilGone(request, reply) })
     if (outcome.outcome === 'rejected') return refuse(reply, toPromptRefusal(400, outcome.error, outcome.nodeErrors))
     const errors = await write(request, toShownErrors(outcome.nodeErrors))
     return sendJsonText(reply, `{"prompt_id":"${outcome.job.id}","number":${number},"node_errors":${errors}}`)

@@ -67,9 +67,12 @@ export function getSystemStats(api: Api, { version, isForEditor, isOneAccountFor
   api.both('GET', '/system_stats', 'any_scope', async (_request, reply) => sendJson(reply, toStats(readMemory())))
 }
 
-/** What this server can do; the socket answers the same to a client that asks there. */
-export function getFeatures(api: Api, { features }: OperationDeps): void {
-  api.both('GET', '/features', 'any_scope', async (_request, reply) => sendJson(reply, features))
+/** What this server can do, as the socket says to a client that asks there, and how many jobs of the account run at a time. */
+export function getFeatures(api: Api, { features, console: about, callerOf }: OperationDeps): void {
+  api.both('GET', '/features', 'any_scope', async (request, reply) => {
+    const { maxRunning } = await about.standingOf(callerOf(request))
+    return sendJson(reply, maxRunning === null ? features : { ...features, max_concurrent_jobs: maxRunning })
+  })
 }
 
 const CONTRACT = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)

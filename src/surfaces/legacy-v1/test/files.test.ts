@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import sharp from 'sharp'
 import { WebSocket } from 'ws'
 import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
+import { startShared } from '../../../../test/support/app/start-shared.ts'
 import { CheckedClient } from '../../../../test/support/clients/checked-client.ts'
 import { LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
 import { saveGraph } from '../../../../test/support/clients/legacy-graphs.ts'
@@ -303,5 +304,87 @@ describe('files of the user', () => {
     assert.equal((await client.call('/userdata/workflows%2Fb.json/move/c.json', { method: 'POST' })).text, '"c.json"')
     assert.equal((await client.call('/userdata/c.json', { method: 'DELETE' })).status, 204)
     assert.equal((await client.call('/userdata/c.json', { method: 'DELETE' })).status, 404)
+  })
+})
+
+describe('saved workflows', () => {
+  const save = (name: string, workflow: string, more: object = {}) =>
+    client.post('/api/workflows', `{"workflow_json":${workflow},${JSON.stringify({ name, ...more }).slice(1)}`)
+
+  test('are the files that the editor shows, with an id each and every digit of their numbers', async () => {
+    const seed = '{"1":{"inputs":{"seed":18446744073709551615}}}'
+    const made = await save('portraits/Anna', seed, { description: 'in oil' })
+    assert.equal(made.status, 201, made.text)
+    assert.match(made.json.id, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    assert.equal(made.json.name, 'portraits/Anna')
+    assert.equal((await client.get('/userdata/workflows%2Fportraits%2FAnna.json')).text, seed)
+    app = await app.restart()
+    client = new LegacyClient(app.url)
+    assert.deepEqual((await client.get('/api/workflows?name=ANNA')).json.data, [made.json])
+    const content = await client.get(`/api/workflows/${made.json.id}/content`)
+    assert.ok(content.text.endsWith(`"workflow_json":${seed}}`), content.text)
+    await client.call('/userdata/workflows%2FBerta.json', { method: 'POST', body: '{"nodes":[]}' })
+    await client.call('/userdata/workflows%2F.index.json', { method: 'POST', body: '{}' })
+    const names = async (query: string) =>
+      (await client.get(`/api/workflows?${query}`)).json.data.map((each: { name: string }) => each.name)
+    assert.ok((await names('sort=name&order=asc&limit=100')).includes('Berta'))
+    assert.ok(!(await names('limit=100')).some((name: string) => name.includes('.index')))
+    assert.deepEqual(await names('name=r&limit=1&offset=1&sort=name&order=asc'), ['portraits/Anna'])
+  })
+
+  test('never replace each other: a name that is taken gets a number, also when several are saved at once', async () => {
+    const made = await Promise.all(['{"a":1}', '{"a":2}', '{"a":3}'].map((workflow) => save('same', workflow)))
+    assert.deepEqual(made.map(({ json }) => json.name).sort(), ['same', 'same (2)', 'same (3)'])
+    assert.equal(new Set(made.map(({ json }) => json.id)).size, 3)
+  })
+
+  test('are removed with their description; a later one of the name has none of it', async () => {
+    const { id } = (await save('gone', '{}', { description: 'the first' })).json
+    assert.equal((await client.call(`/api/workflows/${id}`, { method: 'DELETE' })).status, 204)
+    assert.equal((await client.call(`/api/workflows/${id}`, { method: 'DELETE' })).status, 404)
+    assert.equal((await client.get(`/api/workflows/${id}/content`)).status, 404)
+    assert.equal((await save('gone', '{}')).json.description, null)
+  })
+
+  test('are refused with what is wrong', async () => {
+    const wrong = [
+      await save('', '{}'),
+      await save('../out', '{}'),
+      await save('x'.repeat(600), '{}'),
+      await save('x', '[]'),
+      await save('x', '{}', { description: 7 }),
+      await save('x', '{}', { description: 'd'.repeat(4001) }),
+      ...(await Promise.all(
+        ['limit=0', 'limit=101', 'limit=x', 'offset=-1', 'sort=size', 'order=up'].map((query) =>
+          client.get(`/api/workflows?${query}`),
+        ),
+      )),
+    ]
+    for (const { status, text } of wrong) assert.equal(status, 400, text)
+    assert.equal((await save('large', JSON.stringify({ a: 'x'.repeat(9 * 1024 * 1024) }))).status, 413)
+  })
+})
+
+describe('the standing of an account', () => {
+  test('is told without a balance where nothing is metered', async () => {
+    assert.equal((await client.get('/api/billing/status')).json.has_funds, true)
+    assert.deepEqual((await client.get('/api/billing/balance')).json, { currency: 'usd' })
+    assert.deepEqual((await client.get('/api/billing/plans')).json, { current_plan_slug: null, plans: [] })
+    assert.equal((await client.get('/api/workspaces/current')).json.type, 'personal')
+  })
+
+  test('has the tier, the credit in cents and the number of jobs at a time where an operator set them', async () => {
+    await using shared = await startShared()
+    const { call } = await shared.account('paying', { creditFloorMicros: 0, concurrentJobs: 3 })
+    const empty = (await call('/api/billing/status')).json
+    assert.deepEqual([empty.has_funds, empty.is_active], [false, true])
+    const inactive = await shared.account('lapsed', { subscriptionActive: false })
+    assert.equal((await inactive.call('/api/billing/status')).json.is_active, false)
+    await shared.admin('POST', '/accounts/paying/grants', { micros: 12_345_678, memo: 'paid' })
+    assert.equal((await call('/api/billing/status')).json.has_funds, true)
+    assert.equal((await call('/api/billing/balance')).json.effective_balance_micros, 1234)
+    assert.equal((await call('/api/billing/plans')).json.current_plan_slug, empty.plan_slug)
+    assert.equal((await call('/api/workspaces/current')).json.id, 'paying')
+    assert.equal((await call('/api/features')).json.max_concurrent_jobs, 3)
   })
 })

@@ -120,4 +120,22 @@ describe('agents of several accounts', () => {
     })
     assert.equal((await agent.use('cancel_job', { job_id: json.id })).isError, false)
   })
+
+  test('a key of some endpoints has their tools, and no other endpoint', async () => {
+    const file = { 1: { class_type: 'FakeSource', inputs: {} }, 2: { class_type: 'FakeSave', inputs: { text: 'a' } } }
+    for (const name of ['open', 'closed']) {
+      const made = await ours.call('/api/v2/endpoints', { method: 'POST', body: JSON.stringify({ name, file }) })
+      assert.equal(made.status, 201, made.text)
+    }
+    const { json } = await shared.admin('POST', '/accounts/ours/keys', { endpoints: ['open'] })
+    await using agent = await connect({ key: json.text })
+    const tools = (await agent.client.listTools()).tools.map(({ name }) => name)
+    assert.deepEqual(
+      tools.filter((name) => name.startsWith('run_') && name !== 'run_model'),
+      ['run_open'],
+    )
+    assert.equal((await agent.use('run_open', {})).isError, false)
+    await assert.rejects(agent.use('run_closed', {}), /not found/)
+    assert.equal((await agent.use('list_jobs')).isError, true)
+  })
 })

@@ -14,6 +14,8 @@ const MODEL = 'fake/direct'
 const HARMLESS = [
   ...['find_node_classes', 'get_node_class', 'find_weights', 'find_models', 'get_model_schema', 'estimate_model'],
   ...['run_model', 'convert_workflow', 'upload_file'],
+  // Everybody's, of the service itself.
+  ...['run_composite', 'run_resize', 'run_text_card'],
 ]
 
 const asked: string[] = []

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Lease } from '../../../domain/jobs/job-store.ts'
-import type { ChangeFields } from '../../../domain/workers/wire/run-wire.ts'
+import { type ChangeFields, END_MS, writeError } from '../../../domain/workers/wire/run-wire.ts'
 import type { NamedLease, OutputNumbers } from '../../../domain/workers/worker-runs.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { sendJson, untilGone } from '../../kit/request.ts'
@@ -91,9 +91,13 @@ export function commitRun(app: FastifyInstance, { kit }: RunDeps): void {
   app.post(`${WORKER_PATH}/jobs/:id/commits`, needs('worker'), async (request, reply) => {
     const body = await kit.readBody<{ lease_id: string; change: ChangeFields }>(request, 'Commit', MAX_COMMIT_BYTES)
     const lease = { jobId: jobIdOf(request), leaseId: body.lease_id }
+    // The outputs of an end may have to be checked before it is written.
+    if (body.change.finish !== undefined) request.raw.socket.setTimeout(END_MS + WAIT_GRACE_MS)
     const outcome = await kit.gateway.runs.commit(kit.workerOf(request), lease, body.change)
     if (outcome.outcome === 'lost') return sendJson(reply, 200, { outcome: 'lost' })
-    return sendJson(reply, 200, { outcome: 'committed', version: outcome.version, status: outcome.status })
+    const { version, status, error } = outcome
+    const told = error === undefined ? {} : { error: error && writeError(error) }
+    return sendJson(reply, 200, { outcome: 'committed', version, status, ...told })
   })
 }
 

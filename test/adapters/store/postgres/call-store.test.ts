@@ -5,6 +5,7 @@ import { type Accounts, openAccounts } from '../../../../src/domain/accounts/acc
 import { DEFAULT_TIERS } from '../../../../src/domain/accounts/limits/tiers.ts'
 import type { Store } from '../../../../src/domain/store.ts'
 import { testCallLeases } from '../../../contracts/calls/call-leases.ts'
+import { testCallPlans } from '../../../contracts/calls/call-plans.ts'
 import { newCall, testCallStore } from '../../../contracts/calls/call-store.ts'
 import { testRouterNodes } from '../../../contracts/calls/router-nodes.ts'
 import { testSentJournal } from '../../../contracts/calls/sent-journal.ts'
@@ -62,6 +63,7 @@ describe('calls on Postgres', () => {
 
   testCallStore(underTest)
   testCallLeases(underTest)
+  testCallPlans(underTest)
   testSentJournal({
     async withJournal(body) {
       const [store, next] = stores

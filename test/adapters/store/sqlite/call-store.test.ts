@@ -7,6 +7,7 @@ import { openSqliteStore, type SqliteStore } from '../../../../src/adapters/stor
 import { type Accounts, openAccounts } from '../../../../src/domain/accounts/accounts.ts'
 import { DEFAULT_TIERS } from '../../../../src/domain/accounts/limits/tiers.ts'
 import { testCallLeases } from '../../../contracts/calls/call-leases.ts'
+import { testCallPlans } from '../../../contracts/calls/call-plans.ts'
 import { testCallStore } from '../../../contracts/calls/call-store.ts'
 import { createFixedClock } from '../../../support/fixed-clock.ts'
 
@@ -42,3 +43,4 @@ const underTest = () => ({
 
 testCallStore(underTest)
 testCallLeases(underTest)
+testCallPlans(underTest)

@@ -64,7 +64,7 @@ test('when the commit itself fails nothing of the batch is stored or acknowledge
 })
 
 test('a full disk refuses what does not fit with a clear error; the store lives on and works once there is room', () =>
-  withSqlite({ maxPages: 160 }, async (store) => {
+  withSqlite({ maxPages: 400 }, async (store) => {
     const tenant = await Tenant.create(store)
     const workflow = JSON.stringify({ text: 'x'.repeat(50_000) })
     const jobs: string[] = []
@@ -94,7 +94,7 @@ test('a full disk refuses what does not fit with a clear error; the store lives 
   }))
 
 test('a full disk still takes cancels, deletes and ends, and nothing that could wait', () =>
-  withSqlite({ maxPages: 160 }, async (store) => {
+  withSqlite({ maxPages: 400 }, async (store) => {
     const tenant = await Tenant.create(store)
     const waiting = await Promise.all(Array.from({ length: 40 }, () => tenant.submit()))
     const fill = async (bytes: number) => {

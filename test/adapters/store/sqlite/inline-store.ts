@@ -10,7 +10,6 @@ import { prepareReadOperations } from '../../../../src/adapters/store/sqlite/ope
 import { prepareWriteOperations } from '../../../../src/adapters/store/sqlite/operations/write-operations.ts'
 import { limitStore } from '../../../../src/adapters/store/sqlite/own/limit-store.ts'
 import { openShared } from '../../../../src/adapters/store/sqlite/shared-stores.ts'
-import { createAssetStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-asset-store.ts'
 import { createJobStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-job-store.ts'
 import type { StoreChannels } from '../../../../src/adapters/store/sqlite/stores/store-channels.ts'
 import type { Channel } from '../../../../src/adapters/store/sqlite/threads/channel.ts'
@@ -19,6 +18,7 @@ import type { Operations } from '../../../../src/adapters/store/sqlite/threads/s
 import type { OpenStore } from '../../../../src/adapters/store/statements/operation.ts'
 import { accountDirectory } from '../../../../src/adapters/store/stores/account-directory.ts'
 import { createAccountStore } from '../../../../src/adapters/store/stores/account-store.ts'
+import { assetSteps, createAssetStore } from '../../../../src/adapters/store/stores/asset-store.ts'
 import { createIdempotencyStore } from '../../../../src/adapters/store/stores/idempotency-store.ts'
 import { keyStore } from '../../../../src/adapters/store/stores/key-store.ts'
 import { ledgerStore } from '../../../../src/adapters/store/stores/ledger/ledger-store.ts'
@@ -87,7 +87,7 @@ export async function openInlineStore() {
   const open: OpenStore = (store) => openShared(store, channels)
   const store = {
     jobs: createJobStore({ ...channels, clock: systemClock }),
-    assets: createAssetStore(channels),
+    assets: createAssetStore(open(assetSteps)),
     accounts: createAccountStore(open),
     keys: createIdempotencyStore(open),
     directory: open(accountDirectory),

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { testDeploymentStore } from '../../../contracts/accounts/deployment-store.ts'
 import { testIdempotencyStore } from '../../../contracts/accounts/idempotency-store.ts'
+import { testReleasedStore } from '../../../contracts/accounts/released-store.ts'
 import { testAssetStore } from '../../../contracts/assets/asset-store.ts'
 import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
@@ -21,6 +22,7 @@ testUploadStore(sqliteOpener)
 testWebhookStore(sqliteOpener)
 testServiceSummaries(sqliteOpener)
 testDeploymentStore(sqliteOpener)
+testReleasedStore(sqliteOpener)
 testMetaStore(async () => {
   const directory = await makeDirectory()
   const store = await openSqliteStore({ directory, synchronous: 'NORMAL' })

@@ -23,5 +23,8 @@ export function createAssetStore(parts: StoreParts): AssetStore {
     maxItems: ANNOUNCED_AT_ONCE,
     maxRunning: 2,
   })
-  return createStore(steps, async (hash, sizeBytes, now) => void (await announce({ hash, sizeBytes, now })))
+  return {
+    ...createStore(steps),
+    announceBlob: async (hash, sizeBytes, now) => void (await announce({ hash, sizeBytes, now })),
+  }
 }

@@ -3,6 +3,7 @@ import type { JobStore } from '../../../../domain/jobs/job-store.ts'
 import { createListJobs } from '../../search/job-pages.ts'
 import { accountSteps } from '../../stores/account-store.ts'
 import { inSlices } from '../../stores/in-slices.ts'
+import { createAdopt } from '../../stores/jobs/adopt-run.ts'
 import { cancelJob } from '../../stores/jobs/cancel-job.ts'
 import { jobSteps, reapInSlices } from '../../stores/jobs/job-steps.ts'
 import { releaseLeases } from '../../stores/jobs/leases.ts'
@@ -24,12 +25,14 @@ export function createJobStore(parts: StoreParts): JobStore {
     ...createSubmits(createSubmitSteps(parts)),
     claim: createClaim(relaxed),
     findClaim: (leaseId) => findClaim(relaxed, leaseId),
+    adopt: createAdopt(steps.adoptRun, (leaseId) => findClaim(relaxed, leaseId)),
     commit: createCommitRun(parts),
     release: (leases, now) =>
       durable.transaction((tx) => runOn(tx, releaseLeases(leases, now, 0)), { isRepeatable: true }),
     reap: (options) => reapInSlices(steps, options),
     remove: ({ limit, ...removal }) => steps.remove(removal, limit),
     sweepResults: (now) => inSlices((limit) => steps.sweepResults(now, limit)),
+    sweepShares: (before) => inSlices((limit) => steps.sweepShares(before, limit)),
     dropExpired: ({ now, expiredBefore, limit, signal }) =>
       dropExpired(chore, { now: now.getTime(), expiredBefore: expiredBefore.getTime(), limit, signal }),
     ...createJobCancels(parts),

@@ -15,7 +15,8 @@ const JOB_COLUMNS = `id, seq, account_id, pool, status, priority, attempt, versi
 
 const SELECTS: Readonly<Record<string, Select | undefined>> = {
   meta: () => `SELECT key, value FROM meta WHERE key NOT IN (${ownMeta})`,
-  account: () => 'SELECT id, max_running, max_queued, served FROM account JOIN account_load ON account_id = id',
+  account: () =>
+    'SELECT id, max_running, max_queued, served, share_percent FROM account JOIN account_load ON account_id = id',
   // One snapshot of both tables: a job is in one of them.
   job: (behind) => `
     SELECT either.id, seq, account_id, pool, status, priority, attempt, version, created_at, started_at, completed_at,
@@ -69,7 +70,11 @@ export function toTableRows(kind: RecordKind, rows: readonly RecordRow[]): reado
     case 'account':
       return [
         pick('account', { id: 'id', max_queued: 'max_queued' }, rows),
-        pick('account_load', { account_id: 'id', max_running: 'max_running', served: 'served' }, rows),
+        pick(
+          'account_load',
+          { account_id: 'id', max_running: 'max_running', served: 'served', share_percent: 'share_percent' },
+          rows,
+        ),
       ]
     case 'job':
       return toJobTables(kind, rows)

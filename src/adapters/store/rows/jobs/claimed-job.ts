@@ -9,6 +9,7 @@ import { HAS_CREDENTIALS, KEEPS_RESULT, toJob } from './job.ts'
 export const claimedRow = shape({
   ...jobRow.fields,
   leaseId: nullable(text()),
+  runId: nullable(text()),
   needs: text(),
   engineId: text(),
   engineLosses: integer('integer'),
@@ -24,9 +25,10 @@ export const claimedRow = shape({
 export type ClaimedRow = RowOf<typeof claimedRow>
 
 export function toClaim(row: ClaimedRow, leaseId: string, earlierOutputs: readonly Output[]): Claim {
-  const { engineId, needs, engineLosses, extraDataFlags, workflow, origin, sealed, notes, inputs } = row
+  const { engineId, runId, needs, engineLosses, extraDataFlags, workflow, origin, sealed, notes, inputs } = row
   return {
     job: toJob(row, [], null),
+    ...(runId !== null && { runId }),
     ...{ leaseId, engineId, needs, notes, earlierOutputs, engineLosses },
     workflow: workflow ?? '',
     inputs: inputs ?? [],

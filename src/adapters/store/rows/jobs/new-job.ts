@@ -1,6 +1,8 @@
 /** A job that is submitted, as it travels to the store and into its tables. */
+import { readBudgetTag } from '../../../../domain/credits/budgets/budget.ts'
 import { jobHoldId } from '../../../../domain/credits/ledger.ts'
 import type { NewJob } from '../../../../domain/jobs/job-store.ts'
+import { readRunLabels } from '../../../../domain/jobs/submit/job-labels.ts'
 import { writeOrigin } from '../../../../domain/jobs/submit/job-origin.ts'
 import type { HoldInput } from '../../stores/ledger/holds.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './job.ts'
@@ -40,10 +42,20 @@ function toFlags({ needsExtraData, notes, origin, keepsResult }: NewJobRow): num
 }
 
 /** What is held for it until its end; null: it costs nothing. */
-export function toHold({ id, accountId, pool, keyId = null, price, createdAt }: NewJobRow): HoldInput | null {
+export function toHold({ id, accountId, pool, keyId = null, price, createdAt, metadata }: NewJobRow): HoldInput | null {
   if (price == null) return null
-  const labels = { pool, model: null, keyId }
-  return { holdId: jobHoldId(id), accountId, micros: price.holdMicros, at: createdAt.getTime(), labels }
+  const { holdMicros: micros, isAgreed = false } = price
+  const called = readRunLabels(metadata)
+  const tag = readBudgetTag(metadata['tag'])
+  const labels = {
+    pool,
+    model: null,
+    keyId,
+    endpoint: called?.name ?? null,
+    endpointVersion: called?.version ?? null,
+    tag,
+  }
+  return { holdId: jobHoldId(id), accountId, micros, isAgreed, at: createdAt.getTime(), labels }
 }
 
 /** About how many bytes it holds. */

@@ -19,8 +19,8 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations> & Shared
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
  * held it, and the job waits in the queue as before, and so it is with the leases of calls and of webhooks; bytes whose announcement
- * is undone are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job
- * that carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone
+ * is undone are left over, and the next start sweeps them; a number of a prompt or of an output was written before the
+ * job or the output that carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone
  * undoes nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([...RELAXED_SHARED, 'claim'])

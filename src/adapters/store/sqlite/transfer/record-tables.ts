@@ -54,7 +54,7 @@ const QUERIES: Readonly<Record<string, RecordQuery | undefined>> = {
   router_call: {
     select: `SELECT seq, id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at, started_at,
         attempt, hold_micros, spend_micros, costly, progress, fence, iif(state = 'running', 1, sent) AS sent, stop_asked, losses, task, job_id,
-        hook, trace
+        hook, trace, plan, attempt_index
       FROM router_call`,
   },
   account_storage: { select: 'SELECT account_id, bytes FROM account_storage WHERE bytes <> 0' },

@@ -15,7 +15,18 @@ interface KeyedRequest {
   readonly createdAt: Date
 }
 
-const keyed = pick(routerCall, 'seq', 'id', 'fingerprint', 'state', 'modelId', 'expiresAt', 'attempt')
+const keyed = pick(
+  routerCall,
+  'seq',
+  'id',
+  'fingerprint',
+  'state',
+  'modelId',
+  'expiresAt',
+  'attempt',
+  'plan',
+  'attemptIndex',
+)
 export type KeyedCall = RowOf<typeof keyed>
 
 export type KeyVerdict =

@@ -14,7 +14,7 @@ import type {
 import { all, get, run, type Steps } from '../../statements/operation.ts'
 import { both, command, postgresOnly, query, toRows, type Words } from '../../statements/statement.ts'
 import { routerCall, routerResult } from '../../tables/calls.ts'
-import { pick, type RowOf, shape, text } from '../../tables/table.ts'
+import { encode, pick, type RowOf, shape, text } from '../../tables/table.ts'
 import { removeCalls } from './call-key.ts'
 import { removeResults } from './call-result.ts'
 import { IS_HELD, toHeld } from './finish-call.ts'
@@ -56,7 +56,7 @@ export function* releaseCalls(calls: readonly HeldCall[]): Steps<void> {
 const taken = pick(
   routerCall,
   ...(['seq', 'id', 'accountId', 'fence', 'key', 'isQueued', 'modelId', 'baseUrl', 'startedAt', 'progress'] as const),
-  ...(['isSent', 'isStopAsked', 'losses', 'trace'] as const),
+  ...(['isSent', 'isStopAsked', 'losses', 'trace', 'plan', 'attemptIndex'] as const),
 )
 // No two takes of a process have the same end of their lease, so it tells what an earlier try of the same take has taken.
 const FIND_TAKEN = query(
@@ -130,6 +130,19 @@ export function* keepProgress(call: HeldCall, progress: CallProgress): Steps<boo
   return (yield* run(KEEP_PROGRESS, { ...toHeld(call), ...kept })) === 1
 }
 
+// Of an attempt that has a handle nothing is left behind. The second form is that of a write whose answer was lost.
+const BEGIN_ATTEMPT = command(
+  'calls.beginAttempt',
+  (words) => `UPDATE router_call SET plan = :plan, attempt_index = :attemptIndex, sent = ${words.either('0', 'false')}
+    WHERE ${IS_HELD} AND progress IS NULL AND attempt_index IN (:attemptIndex - 1, :attemptIndex)`,
+)
+const atAttempt = pick(routerCall, 'plan', 'attemptIndex')
+
+/** False when the call has ended, is another node's, or is at another attempt. */
+export function* beginAttempt(call: HeldCall, at: Parameters<CallStore['beginAttempt']>[1]): Steps<boolean> {
+  return (yield* run(BEGIN_ATTEMPT, { ...toHeld(call), ...encode(atAttempt, at) })) === 1
+}
+
 const MARK_SENT = command('calls.markSent', `UPDATE router_call SET sent = :isSent WHERE ${IS_HELD}`)
 
 /** Whether the call may have reached its provider; false when it is not this node's any more, and nothing was written. */
@@ -155,7 +168,8 @@ export function* findTold(accountId: string, asked: ToldQuery): Steps<ToldCall |
     ? get(TOLD_BY_KEY, { accountId, value: asked.key })
     : get(TOLD_BY_TASK, { accountId, value: asked.task })
   const task = found?.progress?.told
-  return found === undefined || task === undefined ? null : { id: found.id, modelId: found.modelId, told: task }
+  if (found === undefined || task === undefined) return null
+  return { id: found.id, modelId: found.modelId, told: task, isOwnKey: found.progress?.isOwnKey === true }
 }
 
 const listed = shape({

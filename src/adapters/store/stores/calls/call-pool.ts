@@ -2,12 +2,13 @@
  * What an account has under way, and the money that is set aside for a call. The account's row is locked, before anything else, by every
  * operation that lets a call in, ends one or puts one back: so the limits are exact, and the records of its keys do not change meanwhile.
  */
+import { NO_LABELS } from '../../../../domain/credits/charges.ts'
 import type { CallLimits, NewCall, Standing } from '../../../../domain/models/calls/call-store.ts'
 import { type Asked, get, run, type Steps } from '../../statements/operation.ts'
 import { command, query } from '../../statements/statement.ts'
 import { routerAccount } from '../../tables/calls.ts'
 import { flag, omit, type RowOf, shape } from '../../tables/table.ts'
-import { closeMany, type HoldInput } from '../ledger/holds.ts'
+import { closeMany, type HoldInput, type Purses } from '../ledger/holds.ts'
 
 const pool = omit(routerAccount, 'accountId')
 export type PoolLoad = RowOf<typeof pool>
@@ -35,7 +36,7 @@ const CANNOT_PAY = query(
   'SELECT 1 AS cannot_pay FROM credit_account WHERE account_id = :accountId AND available - :micros < floor',
 )
 
-const EMPTY: PoolLoad = { running: 0, costly: 0, committedMicros: 0 }
+const EMPTY: PoolLoad = { running: 0, costly: 0, committedMicros: 0, keysVersion: 0 }
 
 /** Until the transaction ends no other one can change the pool. */
 export function* lockPool(accountId: string): Steps<PoolLoad> {
@@ -81,6 +82,11 @@ export function toStanding({ running, committedMicros }: PoolLoad): Standing {
   return { runningCalls: running, committedMicros }
 }
 
+/** The keys of its account at providers have changed since the call was opened, and with them who pays for it. */
+export function isOpenedBefore({ keysVersion }: Pick<NewCall, 'keysVersion'>, load: PoolLoad): boolean {
+  return keysVersion !== undefined && keysVersion !== load.keysVersion
+}
+
 /** Whether one more call fits. */
 export function judgePool(
   load: PoolLoad,
@@ -101,10 +107,45 @@ function callHoldId(callId: string, attempt: number): string {
 
 /** What is set aside for a call; null: it is free. */
 export function toCallHold(call: NewCall, id: string, attempt: number): HoldInput | null {
-  const { accountId, modelId, keyId = null, holdMicros, createdAt } = call
+  const { accountId, modelId, keyId = null, tag = null, holdMicros, createdAt } = call
   if (holdMicros === null) return null
-  const labels = { pool: null, model: modelId, keyId }
+  const labels = { ...NO_LABELS, model: modelId, keyId, tag }
   return { holdId: callHoldId(id, attempt), accountId, micros: holdMicros, at: createdAt.getTime(), labels }
+}
+
+interface Payment {
+  readonly id: string
+  readonly attempt: number
+  /** null: the call sets nothing aside. */
+  readonly purses: Purses | null
+}
+
+/** The call as the account can afford it: an alternate that it could not pay is left out. undefined: it can pay for none. */
+/** What stands against even the least that the call may cost. */
+export function toUnaffordable(call: NewCall, { id, attempt, purses }: Payment) {
+  const hold = toCallHold(toNarrowings(call).at(-1) ?? call, id, attempt)
+  const budget = hold === null ? null : (purses?.excessOf(hold) ?? null)
+  return { outcome: 'no_credits' as const, ...(budget !== null && { budget }) }
+}
+
+export function findAffordable<Call extends NewCall>(call: Call, { id, attempt, purses }: Payment): Call | undefined {
+  if (purses === null) return call
+  return toNarrowings(call).find((each) => {
+    const hold = toCallHold(each, id, attempt)
+    return hold === null || purses.canHold(hold)
+  })
+}
+
+/** The call, and then with ever fewer of its alternates. */
+export function toNarrowings<Call extends NewCall>(call: Call): readonly Call[] {
+  return call.narrower === undefined ? [call] : [call, ...call.narrower.map((less) => ({ ...call, ...less }))]
+}
+
+export function* holdFor(call: NewCall, { id, attempt, purses }: Payment): Steps<void> {
+  const hold = toCallHold(call, id, attempt)
+  if (purses === null || hold === null) return
+  purses.hold(hold)
+  yield* purses.write()
 }
 
 interface PaidCall {

@@ -40,18 +40,19 @@ function fromCallBody(body: CallBody): { readonly body: Uint8Array | null; reado
   return body.kind === 'inline' ? { body: body.bytes, hash: null } : { body: null, hash: body.hash }
 }
 
-export function toCallEnd({ contentType, costMicros, sizeBytes, refusal, ...stored }: StoredResult): CallEnd {
+export function toCallEnd({ contentType, costMicros, sizeBytes, refusal, served, ...stored }: StoredResult): CallEnd {
   if (refusal !== null) return { kind: 'refusal', refusal }
-  return { kind: 'result', result: { contentType: contentType ?? '', body: toCallBody(stored), sizeBytes, costMicros } }
+  const body = toCallBody(stored)
+  return { kind: 'result', result: { contentType: contentType ?? '', body, sizeBytes, costMicros, served } }
 }
 
 function fromCallEnd(end: CallEnd): Omit<StoredResult, 'replayUntil'> {
   if (end.kind === 'refusal') return { ...NO_RESULT, refusal: end.refusal }
-  const { contentType, body, sizeBytes, costMicros } = end.result
-  return { contentType, ...fromCallBody(body), sizeBytes, costMicros, refusal: null }
+  const { contentType, body, sizeBytes, costMicros, served = null } = end.result
+  return { contentType, ...fromCallBody(body), sizeBytes, costMicros, refusal: null, served }
 }
 
-const NO_RESULT = { contentType: null, body: null, hash: null, sizeBytes: 0, costMicros: null }
+const NO_RESULT = { contentType: null, body: null, hash: null, sizeBytes: 0, costMicros: null, served: null }
 
 interface NewResult {
   readonly seq: number

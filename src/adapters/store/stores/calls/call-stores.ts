@@ -8,6 +8,7 @@ import { chore, defineStore, durable, type OpenStore, read, relaxed } from '../.
 import { inSlices } from '../in-slices.ts'
 import { admitCall } from './admit-call.ts'
 import {
+  beginAttempt,
   findTold,
   isCallRunning,
   keepProgress,
@@ -42,6 +43,7 @@ export const callSteps = defineStore<CallSteps>('calls', {
   // A call that the first try let in is found by the second.
   admit: durable(admitCall, { isRepeatable: true }),
   keepProgress: durable(keepProgress, { isRepeatable: true, isEssential: true }),
+  beginAttempt: durable(beginAttempt, { isRepeatable: true, isEssential: true }),
   finish: durable(finishCall, {
     isEssential: true,
     weigh: (_, { end }) => (end?.kind === 'result' ? bytesOf(end.result.body) : 0),

@@ -14,7 +14,19 @@ import { encode, integer, pick, type RowOf, shape } from '../../tables/table.ts'
 import { lockPurses } from '../ledger/holds.ts'
 import { keepHooks } from '../webhooks/keep-hook.ts'
 import { findKeyHolder } from './call-key.ts'
-import { enterPool, judgePool, leavePool, lockKnownPool, lockPool, settleCall, toCallHold } from './call-pool.ts'
+import {
+  enterPool,
+  findAffordable,
+  holdFor,
+  isOpenedBefore,
+  judgePool,
+  leavePool,
+  lockKnownPool,
+  lockPool,
+  settleCall,
+  toCallHold,
+  toUnaffordable,
+} from './call-pool.ts'
 import { addInput, CANCELED, dropInput, findResult, putResult, toCallBody, toCallEnd, WAITED } from './call-result.ts'
 import { END_UNTIL, IS_HELD, toHeld } from './finish-call.ts'
 
@@ -34,16 +46,16 @@ const ENQUEUE = query(
   seq,
   (words) => `
     INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at, hold_micros,
-      spend_micros, costly, trace, hook)
+      spend_micros, costly, trace, plan, hook)
     VALUES (:id, :accountId, :key, :fingerprint, ${words.either('1', 'true')}, 'waiting', :modelId, :baseUrl, :createdAt, :expiresAt,
-      :holdMicros, :spendMicros, :isCostly, :trace, coalesce(CAST(:hookId AS text), (
+      :holdMicros, :spendMicros, :isCostly, :trace, :plan, coalesce(CAST(:hookId AS text), (
         SELECT '' FROM webhook_endpoint WHERE account_id = :accountId AND kind = 'account' LIMIT 1)))
     RETURNING seq`,
 )
 const enqueued = pick(
   routerCall,
   ...(['id', 'accountId', 'key', 'fingerprint', 'modelId', 'baseUrl', 'createdAt', 'expiresAt', 'holdMicros'] as const),
-  ...(['spendMicros', 'isCostly', 'trace'] as const),
+  ...(['spendMicros', 'isCostly', 'trace', 'plan'] as const),
 )
 // A try whose answer was lost may have put it in.
 const FIND_OWN = query(
@@ -66,9 +78,10 @@ export function* enqueueCall(
   { maxWaiting, isValid }: Parameters<RequestStore['enqueue']>[1],
 ): Steps<EnqueueOutcome> {
   const { id, accountId, key, hook = null, createdAt } = request
-  yield* lockPool(accountId)
+  const load = yield* lockPool(accountId)
   const own = yield* get(FIND_OWN, { id, accountId })
   if (own !== undefined) return { outcome: 'queued', position: yield* countWaiting(accountId, own.seq) }
+  if (isOpenedBefore(request, load)) return { outcome: 'keys_changed' }
   const verdict = yield* findKeyHolder(request)
   if (verdict.use === 'other_request') return { outcome: 'other_request' }
   if (verdict.use !== 'free') {
@@ -77,19 +90,17 @@ export function* enqueueCall(
   }
   const hold = toCallHold(request, id, 0)
   const purses = hold === null ? null : yield* lockPurses([hold])
-  if (purses !== null && hold !== null && !purses.canHold(hold)) return { outcome: 'no_credits' }
+  const affordable = findAffordable(request, { id, attempt: 0, purses })
+  if (affordable === undefined) return toUnaffordable(request, { id, attempt: 0, purses })
   if (!isValid) return { outcome: 'invalid' }
   const waiting = yield* countWaiting(accountId)
   if (waiting >= maxWaiting) return { outcome: 'backlog_full' }
   if (hook !== null) yield* keepHooks([{ accountId, hook, at: createdAt }])
-  const fields = encode(enqueued, { ...request, trace: request.trace ?? null })
+  const fields = encode(enqueued, { ...affordable, trace: request.trace ?? null, plan: affordable.plan ?? null })
   const row = yield* get(ENQUEUE, { ...fields, hookId: hook?.id ?? null })
   if (row === undefined) throw new Error(`The call ${id} was not written.`)
   yield* addInput(row.seq, request.body, request.bodyBytes)
-  if (purses !== null && hold !== null) {
-    purses.hold(hold)
-    yield* purses.write()
-  }
+  yield* holdFor(affordable, { id, attempt: 0, purses })
   return { outcome: 'queued', position: waiting }
 }
 
@@ -118,7 +129,7 @@ export function* findRequest(accountId: string, id: string): Steps<StoredRequest
 const next = shape({
   ...pick(routerCall, 'seq', 'id', 'key', 'modelId', 'baseUrl', 'spendMicros', 'isCostly', 'holdMicros', 'isStopAsked')
     .fields,
-  ...pick(routerCall, 'trace', 'fence').fields,
+  ...pick(routerCall, 'trace', 'fence', 'plan', 'attemptIndex').fields,
   ...pick(routerInput, 'body', 'hash').fields,
 })
 const NEXT = query(
@@ -158,10 +169,10 @@ export function* takeCall(
 }
 
 function toTaken(accountId: string, owner: string, call: RowOf<typeof next>): TakenRequest {
-  const { seq, id, key, modelId, baseUrl, holdMicros, isStopAsked, trace, fence } = call
+  const { seq, id, key, modelId, baseUrl, holdMicros, isStopAsked, trace, fence, plan, attemptIndex } = call
   return {
     ref: { seq, id, accountId, owner, fence },
-    ...{ modelId, baseUrl, isKeyed: key !== null, isPaid: holdMicros !== null, isStopAsked, trace },
+    ...{ modelId, baseUrl, isKeyed: key !== null, isPaid: holdMicros !== null, isStopAsked, trace, plan, attemptIndex },
     body: toCallBody(call),
   }
 }

@@ -14,6 +14,7 @@ import { both, command, query, sqliteOnly, toRows } from '../../statements/state
 import { jobRow } from '../../tables/jobs.ts'
 import { integer, nullable, type RowOf, shape } from '../../tables/table.ts'
 import { type CloseInput, closeMany } from '../ledger/holds.ts'
+import { chargeWhatRan } from './fair-share.ts'
 
 export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
 
@@ -44,6 +45,7 @@ const terms = shape({
   needsExtraData: integer('smallint'),
   priceSecond: nullable(integer()),
   priceMinimum: nullable(integer()),
+  foreseenMs: nullable(integer()),
 })
 
 /** A job that has ended, and what is still to be closed for it. */
@@ -107,7 +109,7 @@ const MOVE = query('jobs.end', terms, (words) =>
      SELECT seq, id, account_id, pool, ended_as AS status, priority, created_at, started_at, ended_at AS completed_at, expires_at,
        attempt, version + 1 AS version, final_count AS output_count, final_reused AS outputs_reused, outputs_replaced, metadata,
        final_progress AS progress, failure AS error, source AS reused_from, input_count, needs_extra_data, price_second,
-       price_minimum
+       price_minimum, foreseen_ms
      FROM gone`,
   ),
 )
@@ -187,6 +189,8 @@ export function* moveToEnd(ends: readonly JobEnd[]): Steps<EndedJob[]> {
     ...(notes.length > 0 ? [run(DROP_NOTES, { seqs: notes })] : []),
     ...ended.flatMap(({ row: { seq }, end }) => (end.run == null ? [] : [run(KEEP_RUN, { seq, run: end.run })])),
   )
+  const ran = ended.filter(({ end }) => end.from !== 'queued')
+  yield* chargeWhatRan(ran.map(({ row, end }) => ({ ...row, endedAt: end.at })))
   return ended
 }
 
@@ -222,7 +226,7 @@ function toClose({ row, end }: EndedJob): CloseInput | null {
   const [at, startedAt] = [end.at.getTime(), row.startedAt?.getTime() ?? null]
   const run = { from, to, errorCode: error?.code ?? null, startedAt, endedAt: at }
   const micros = isLost ? 0 : chargeOf({ perSecondMicros, minimumMicros }, run)
-  const hold = { holdId: jobHoldId(id), micros, at }
+  const hold = { holdId: jobHoldId(id), micros, at, isFailed: to === 'failed' }
   if (micros === 0) return { kind: 'release', ...hold, memo: error?.code ?? to }
   return { kind: 'settle', ...hold, memo: `${to}, attempt ${attempt}, ${at - (startedAt ?? at)} ms` }
 }

@@ -105,7 +105,11 @@ export function* listOutputs(job: JobRow): Steps<readonly Output[]> {
   return job.outputCount === 0 ? [] : yield* readOutputs(job)
 }
 
-export function* readOutputs({ seq, id, expiresAt }: JobRow): Steps<readonly Output[]> {
+export function* readOutputs({
+  seq,
+  id,
+  expiresAt,
+}: Pick<JobRow, 'seq' | 'id' | 'expiresAt'>): Steps<readonly Output[]> {
   return yield* all(LIST_OUTPUTS, { seq, id, expiresAt })
 }
 

@@ -4,10 +4,12 @@ import type { JobStore, Lease, ReturnedLease, TouchedJob } from '../../../../dom
 import { afterLapse, afterReturn, type JobStatus, mustMove } from '../../../../domain/jobs/transitions.ts'
 import { ATTEMPTS_LENGTH, type AttemptEnd } from '../../rows/jobs/attempt-fields.ts'
 import { all, get, run, type Steps } from '../../statements/operation.ts'
-import { both, command, postgresOnly, query, sqliteOnly, toRows } from '../../statements/statement.ts'
+import { command, postgresOnly, query, sqliteOnly, toRows } from '../../statements/statement.ts'
 import { jobRow } from '../../tables/jobs.ts'
-import { integer, pick, type RowOf, shape } from '../../tables/table.ts'
+import { integer, nullable, pick, type RowOf, shape } from '../../tables/table.ts'
+import { MAX_ADOPTIONS_MS } from './adopt-run.ts'
 import { endJobs, type JobEnd } from './end-jobs.ts'
+import { chargeWhatRan } from './fair-share.ts'
 
 const LEASES = { job_id: 'text', held_by: 'text' } as const
 const toLeases = (leases: readonly Lease[]) =>
@@ -37,7 +39,10 @@ export function* renewLeases(leases: readonly Lease[], until: Date): Steps<Renew
   return (yield* all(RENEW, { ...toLeases(leases), until })).map(({ id, status }) => ({ jobId: id, status }))
 }
 
-const held = pick(jobRow, 'seq', 'id', 'accountId', 'status', 'attempt')
+const held = shape({
+  ...pick(jobRow, 'seq', 'id', 'accountId', 'pool', 'status', 'attempt', 'startedAt').fields,
+  foreseenMs: nullable(integer()),
+})
 type HeldJob = RowOf<typeof held>
 
 const LOCK_HELD = query('leases.lockHeld', held, (words) =>
@@ -76,29 +81,38 @@ export function* releaseLeases(leases: readonly ReturnedLease[], now: Date, last
 
 // On a server bounded by its own clock: a node whose clock is ahead cannot take a lease that is alive. Held jobs are few, so they
 // are walked; one that is just being renewed, ended or reaped elsewhere is passed over.
-const LOCK_LAPSED = query(
-  'leases.lockLapsed',
-  held,
-  both({
-    sqlite: `SELECT ${held.columns} FROM job
-      WHERE status IN ('running', 'canceling') AND lease_until < :lapsedBefore ORDER BY lease_until LIMIT :limit`,
-    postgres: `SELECT ${held.columns} FROM job
+const LOCK_LAPSED = query('leases.lockLapsed', held, (words) => {
+  const isSpared = `${words.isIn("coalesce(engine_id, '')", ':spared')} AND coalesce(adoptions_over_at, 0) < :wornAt`
+  return words.either(
+    `SELECT ${held.columns} FROM job
+      WHERE status IN ('running', 'canceling') AND lease_until < :lapsedBefore AND NOT (${isSpared})
+      ORDER BY lease_until LIMIT :limit`,
+    `SELECT ${held.columns} FROM job
       WHERE status IN ('running', 'canceling')
-        AND lease_until < least(:lapsedBefore::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+        AND lease_until < least(:lapsedBefore::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AND NOT (${isSpared})
       ORDER BY lease_until LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED`,
-  }),
-)
+  )
+})
 
 interface Reap {
   readonly now: Date
   readonly lapsedBefore: Date
   readonly maxAttempts: number
   readonly error: JobError
+  readonly spared: readonly string[]
 }
 
 /** Takes back the leases that ran out, at most `limit`: requeued with the next attempt, or ended once the attempts are spent. */
-export function* reapLeases({ now, lapsedBefore, maxAttempts, error }: Reap, limit: number): Steps<TouchedJob[]> {
-  const lapsed = yield* all(LOCK_LAPSED, { lapsedBefore, limit })
+export function* reapLeases(
+  { now, lapsedBefore, maxAttempts, error, spared }: Reap,
+  limit: number,
+): Steps<TouchedJob[]> {
+  const lapsed = yield* all(LOCK_LAPSED, {
+    lapsedBefore,
+    limit,
+    spared,
+    wornAt: new Date(now.getTime() + MAX_ADOPTIONS_MS),
+  })
   const returned = lapsed.map((job): Returned => {
     const to = afterLapse(job.status, job.attempt >= maxAttempts)
     const lost = { isSpent: true, isEngineLoss: false, spentTurns: 0 }
@@ -123,13 +137,13 @@ const touched = pick(jobRow, 'seq', 'id', 'version')
 // A held job goes back to its former position in the queue, also beyond the bound of the queue: it was accepted once.
 const REQUEUE = query('leases.requeue', touched, (words) =>
   words.either(
-    `UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = attempt - refunded,
+    `UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, run_id = NULL, attempt = attempt - refunded,
        engine_losses = engine_losses + losses, version = version + 1,
        attempts = iif(length(coalesce(attempts, '')) < ${ATTEMPTS_LENGTH}, json_insert(coalesce(attempts, '[]'), '$[#]',
          json_array(attempt, engine_id, started_at, :at, why)), attempts)
      FROM ${words.rows(':back', BACK)} AS given WHERE job.id = given.id RETURNING ${touched.columns}`,
     `WITH back AS (
-       UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = job.attempt - refunded,
+       UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, run_id = NULL, attempt = job.attempt - refunded,
          engine_losses = engine_losses + losses, version = version + 1,
          seq = CASE WHEN turns > 0 THEN nextval(pg_get_serial_sequence('job', 'seq')) ELSE seq END,
          attempts = CASE WHEN length(coalesce(attempts, '')) < ${ATTEMPTS_LENGTH} THEN (coalesce(attempts, '[]')::jsonb
@@ -179,6 +193,7 @@ function* requeue(returned: readonly Returned[], at: Date, lastTurn: number): St
   )
   const requeued = yield* all(REQUEUE, { ...back, at })
   yield* run(COUNT_BACK, { ...back, lastTurn })
+  yield* chargeWhatRan(returning.map(({ job, spentTurns }) => ({ ...job, endedAt: at, isBehind: spentTurns > 0 })))
   for (const { job, spentTurns } of returning) if (spentTurns > 0) yield* moveBehind(job.seq)
   return new Map(requeued.map(({ id, version }) => [id, version]))
 }

@@ -10,6 +10,7 @@ import { integer, nullable, pick, type RowOf, shape, text } from '../../tables/t
 import { removeRecords } from '../account-storage.ts'
 import { offerBlobs } from '../blob-references.ts'
 import { endJobs } from './end-jobs.ts'
+import { withdrawTickets } from './run-bounds.ts'
 
 const due = pick(jobRow, 'id', 'status')
 const LOCK_DUE = query(
@@ -163,6 +164,7 @@ export function* withdrawJob({ jobId, leaseId }: Lease, now: Date): Steps<boolea
   yield* endJobs([{ id: jobId, from, to: 'failed', at: now, error: null, isLost: true }])
   yield* removeEnded([jobId], now)
   yield* run(DROP_KEY, { accountId, jobId })
+  yield* withdrawTickets(jobId)
   return true
 }
 

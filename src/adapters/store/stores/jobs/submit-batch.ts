@@ -6,6 +6,7 @@ import type { KeyClaim } from '../../../../domain/idempotency/idempotency-key.ts
 import type { BatchLimit } from '../../../../domain/jobs/batches/batch.ts'
 import type { BatchOutcome, NewBatch } from '../../../../domain/jobs/batches/batch-store.ts'
 import type { ResultAgain } from '../../../../domain/jobs/job-store.ts'
+import type { RunExcess } from '../../../../domain/jobs/limits/run-limits.ts'
 import { type NewJobRow, toHold } from '../../rows/jobs/new-job.ts'
 import { all, type Decided, decided, get, run, type Steps, sideBySide } from '../../statements/operation.ts'
 import { command, insertInto, postgresOnly, query } from '../../statements/statement.ts'
@@ -15,6 +16,7 @@ import { findHolders } from '../idempotency-store.ts'
 import { lockPurses, type Purses } from '../ledger/holds.ts'
 import { answerQueued, type FoundResult, findAgain } from './kept-results.ts'
 import { accountOf, findClosedPools, type InsertJobs, lockAccounts, toClaims, writeJobs } from './new-jobs.ts'
+import { type Bounds, lockBounds } from './run-bounds.ts'
 
 export interface SubmittedBatch extends Omit<NewBatch, 'jobs'> {
   readonly jobs: readonly { readonly index: number; readonly job: NewJobRow; readonly again: ResultAgain | null }[]
@@ -53,9 +55,9 @@ export function* submitBatch(
 ): Steps<Decided<BatchOutcome>> {
   const ours = isAgain ? yield* findOurs(batch) : null
   if (ours !== null) return decided(ours)
-  const { outcome, purses } = yield* decide(batch)
+  const { outcome, purses, bounds } = yield* decide(batch)
   if (outcome.outcome !== 'queued') return decided(outcome)
-  const write = () => writeBatch(batch, insertJobs, { ...outcome, purses })
+  const write = () => writeBatch(batch, insertJobs, { ...outcome, purses, bounds })
   if (batch.jobs.every(({ again }) => again === null)) return decided(outcome, write)
   // Written here, because what answers a job is written behind the job itself.
   const found: FoundResult[] = []
@@ -71,6 +73,7 @@ export function* submitBatch(
 interface Decision {
   readonly outcome: BatchOutcome
   readonly purses: Purses
+  readonly bounds: Bounds
 }
 
 function* decide({ jobs: items, isWhole, claim }: SubmittedBatch): Steps<Decision> {
@@ -78,35 +81,46 @@ function* decide({ jobs: items, isWhole, claim }: SubmittedBatch): Steps<Decisio
   const [first] = jobs
   if (first === undefined) throw new Error('A batch has at least one job.')
   // The locks come first: each statement behind them sees what was committed before.
-  const [closed, accounts, [holder = null], purses] = yield* sideBySide(
+  const [closed, accounts, [holder = null], purses, bounds] = yield* sideBySide(
     findClosedPools([first]),
     lockAccounts([first]),
     findHolders(toClaims(first, claim, {})),
     lockPurses(jobs.map(toHold).filter((hold) => hold !== null)),
+    lockBounds(jobs),
   )
-  if (holder !== null) return { outcome: { outcome: 'key_reused', holder }, purses }
-  if (closed.has(first.pool)) return { outcome: { outcome: 'pool_closed' }, purses }
+  if (holder !== null) return { outcome: { outcome: 'key_reused', holder }, purses, bounds }
+  if (closed.has(first.pool)) return { outcome: { outcome: 'pool_closed' }, purses, bounds }
   const { maxQueued, waiting } = accountOf(accounts, first)
-  const { accepted, limitedBy } = take(jobs, maxQueued - waiting, purses)
+  const { accepted, limitedBy, excess } = take(jobs, maxQueued - waiting, { purses, bounds })
   const isRefused = limitedBy !== null && (isWhole || accepted === 0)
   return {
-    outcome: isRefused ? { outcome: limitedBy, room: accepted } : { outcome: 'queued', accepted, limitedBy },
-    purses,
+    outcome: isRefused
+      ? { outcome: limitedBy, room: accepted, ...(excess && { excess }) }
+      : { outcome: 'queued', accepted, limitedBy },
+    ...{ purses, bounds },
   }
 }
 
 interface Taken {
   readonly accepted: number
   readonly limitedBy: BatchLimit | null
+  readonly excess?: RunExcess
 }
 
 /** How many of them fit, taken one after the other, and what keeps the next one out. */
-function take(jobs: readonly NewJobRow[], room: number, purses: Purses): Taken {
+function take(
+  jobs: readonly NewJobRow[],
+  room: number,
+  { purses, bounds }: Pick<Decision, 'purses' | 'bounds'>,
+): Taken {
   for (const [accepted, job] of jobs.entries()) {
+    const excess = bounds.findExcess(job)
+    if (excess !== null) return { accepted, limitedBy: excess.limit === 'spend' ? 'spend_limit' : 'run_limit', excess }
     const hold = toHold(job)
     if (hold !== null && !purses.canHold(hold)) return { accepted, limitedBy: 'insufficient_credits' }
     if (accepted >= room) return { accepted, limitedBy: 'queue_full' }
     if (hold !== null) purses.hold(hold)
+    bounds.take(job)
   }
   return { accepted: jobs.length, limitedBy: null }
 }
@@ -114,7 +128,7 @@ function take(jobs: readonly NewJobRow[], room: number, purses: Purses): Taken {
 function* writeBatch(
   { id, isWhole, digest, total, refused, jobs: items, claim }: SubmittedBatch,
   insertJobs: InsertJobs,
-  { accepted, limitedBy, purses }: Taken & Pick<Decision, 'purses'>,
+  { accepted, limitedBy, purses, bounds }: Omit<Taken, 'excess'> & Pick<Decision, 'purses' | 'bounds'>,
 ): Steps<void> {
   const kept = items.slice(0, accepted)
   const jobs = kept.map(({ job }) => job)
@@ -125,6 +139,7 @@ function* writeBatch(
   yield* sideBySide(
     writeJobs(insertJobs, { jobs, claims: toClaims(jobs[0]!, claim, { batchId: id }), purses }),
     insertBatch(row),
+    bounds.write(),
   )
 }
 

@@ -22,6 +22,7 @@ import {
   writeJobs,
 } from './new-jobs.ts'
 import { findNewPositions, type PositionOf } from './new-positions.ts'
+import { type Bounds, lockBounds } from './run-bounds.ts'
 
 export interface Submit {
   readonly job: NewJobRow
@@ -90,12 +91,13 @@ interface Known {
   readonly ours: ReadonlySet<NewJobRow>
   readonly positionOf: PositionOf
   readonly purses: Purses
+  readonly bounds: Bounds
 }
 
 /** The locks come first: each statement behind them sees what was committed before it. */
 function* readKnown(submits: readonly Submit[], isAgain: boolean): Steps<Known> {
   const jobs = submits.map(({ job }) => job)
-  const [closedPools, accounts, holders, chosen, ours, positionOf, purses] = yield* sideBySide(
+  const [closedPools, accounts, holders, chosen, ours, positionOf, purses, bounds] = yield* sideBySide(
     findClosedPools(jobs),
     lockAccounts(jobs),
     findKeyHolders(submits),
@@ -103,8 +105,9 @@ function* readKnown(submits: readonly Submit[], isAgain: boolean): Steps<Known> 
     findOurs(isAgain ? jobs : []),
     findNewPositions(jobs),
     lockPurses(jobs.map(toHold).filter((hold) => hold !== null)),
+    lockBounds(jobs),
   )
-  return { closedPools, accounts, holders, chosen, ours, positionOf, purses }
+  return { closedPools, accounts, holders, chosen, ours, positionOf, purses, bounds }
 }
 
 /**
@@ -120,7 +123,11 @@ export function* submitJobs(
   const used = new Set(jobs.map(({ id }) => id))
   const unused = known.chosen.filter((id) => !used.has(id))
   return decided(answers, () =>
-    sideBySide(writeJobs(insertJobs, { jobs, claims, purses: known.purses }), giveBackIds(unused)),
+    sideBySide(
+      writeJobs(insertJobs, { jobs, claims, purses: known.purses }),
+      giveBackIds(unused),
+      known.bounds.write(),
+    ),
   )
 }
 
@@ -152,8 +159,13 @@ function decide(submits: readonly Submit[], known: Known): Decision {
     const holder = findHolder(submit)
     if (holder !== null) return { outcome: 'key_reused', holder }
     if (known.closedPools.has(job.pool)) return { outcome: 'pool_closed' }
+    const excess = known.bounds.findExcess(job)
+    if (excess !== null) return { outcome: 'out_of_bounds', excess }
     const hold = toHold(job)
-    if (hold !== null && !known.purses.canHold(hold)) return { outcome: 'insufficient_credits' }
+    if (hold !== null && !known.purses.canHold(hold)) {
+      const budget = known.purses.excessOf(hold)
+      return { outcome: 'insufficient_credits', ...(budget !== null && { budget }) }
+    }
     const isFull = (waiting.get(job.accountId) ?? 0) >= accountOf(known.accounts, job).maxQueued
     return isFull ? { outcome: 'queue_full' } : null
   }
@@ -162,6 +174,7 @@ function decide(submits: readonly Submit[], known: Known): Decision {
     const { id, accountId } = job
     const hold = toHold(job)
     if (hold !== null) known.purses.hold(hold)
+    known.bounds.take(job)
     for (const claimed of toClaims(job, claim, { jobId: id })) claims.set(`${accountId} ${claimed.key}`, claimed)
     const nowWaiting = (waiting.get(accountId) ?? 0) + 1
     waiting.set(accountId, nowWaiting)

@@ -1,7 +1,7 @@
 /** What was charged in a period, by day and by what it was for. */
 import type { ChargedWork, ChargeGroup, ChargeQuery, Charges } from '../../../../domain/credits/charges.ts'
 import { all, type Steps } from '../../statements/operation.ts'
-import { query } from '../../statements/statement.ts'
+import { query, type Words } from '../../statements/statement.ts'
 import { integer, nullable, shape, text } from '../../tables/table.ts'
 
 /** `place` of a day, or the name and work of a group; the last row has what is held, as its charge. */
@@ -22,8 +22,19 @@ const GROUPS: Record<ChargeGroup, readonly [name: string, work: string]> = {
   day: ['NULL', 'NULL'],
   model: ['model', WORK],
   pool: ['pool', WORK],
+  endpoint: ['endpoint', 'NULL'],
   key: ['key_id', 'NULL'],
   account: ['account_id', 'NULL'],
+}
+
+/** Each day of `:edges`, by its place: where it begins and ends. */
+export function dayEdges({ either }: Words): string {
+  return either(
+    `SELECT CAST(day.key AS INTEGER) AS place, day.value AS begins, next.value AS ends
+     FROM json_each(:edges) AS day JOIN json_each(:edges) AS next ON CAST(next.key AS INTEGER) = CAST(day.key AS INTEGER) + 1`,
+    `SELECT place - 1 AS place, at AS begins, lead(at) OVER (ORDER BY place) AS ends
+     FROM unnest(:edges::bigint[]) WITH ORDINALITY AS edges (at, place)`,
+  )
 }
 
 /**
@@ -39,18 +50,13 @@ function chargesBy(by: ChargeGroup, isOfOne: boolean) {
   return query(
     `ledger.charges.${by}.${isOfOne ? 'one' : 'all'}`,
     row,
-    ({ either }) => `
-    WITH edge AS (${either(
-      `SELECT CAST(day.key AS INTEGER) AS place, day.value AS begins, next.value AS ends
-       FROM json_each(:edges) AS day JOIN json_each(:edges) AS next ON CAST(next.key AS INTEGER) = CAST(day.key AS INTEGER) + 1`,
-      `SELECT place - 1 AS place, at AS begins, lead(at) OVER (ORDER BY place) AS ends
-       FROM unnest(:edges::bigint[]) WITH ORDINALITY AS edges (at, place)`,
-    )}),
+    (words) => `
+    WITH edge AS (${dayEdges(words)}),
     charge AS MATERIALIZED (
       SELECT place, CAST(${name} AS text) AS name, CAST(${work} AS text) AS work, sum(charged) AS charged,
         -sum(CASE WHEN kind = 'refund' THEN charged ELSE 0 END) AS refunded,
         sum(CASE WHEN kind = 'settle' THEN 1 ELSE 0 END) AS charges
-      FROM edge ${either(`CROSS JOIN ledger_entry INDEXED BY ledger_entry_${isOfOne ? 'period' : 'charges'}`, 'JOIN ledger_entry')}
+      FROM edge ${words.either(`CROSS JOIN ledger_entry INDEXED BY ledger_entry_${isOfOne ? 'period' : 'charges'}`, 'JOIN ledger_entry')}
         ON at >= begins AND at < ends AND kind IN ('settle', 'refund') ${isOfOne ? 'AND account_id = :accountId' : ''}
       GROUP BY 1, 2, 3)
     SELECT 'day' AS what, place, CAST(NULL AS text) AS name, CAST(NULL AS text) AS work, ${sums} FROM charge GROUP BY place
@@ -62,7 +68,14 @@ function chargesBy(by: ChargeGroup, isOfOne: boolean) {
 
 function ofEach(isOfOne: boolean) {
   const of = (by: ChargeGroup) => chargesBy(by, isOfOne)
-  return { day: of('day'), model: of('model'), pool: of('pool'), key: of('key'), account: of('account') }
+  return {
+    day: of('day'),
+    model: of('model'),
+    pool: of('pool'),
+    endpoint: of('endpoint'),
+    key: of('key'),
+    account: of('account'),
+  }
 }
 
 const OF_ONE = ofEach(true)

@@ -7,17 +7,21 @@
  * sees cannot change any more until the commit. They are the last rows that a transaction locks.
  */
 import type { Micros } from '../../../../../lib/text/usd.ts'
+import type { BudgetExcess } from '../../../../domain/credits/budgets/budget.ts'
 import { type ChargeLabels, NO_LABELS } from '../../../../domain/credits/charges.ts'
 import { all, run, type Steps, together } from '../../statements/operation.ts'
 import { command, query, toRows, type Values } from '../../statements/statement.ts'
 import { creditAccount, ledgerHold } from '../../tables/credits.ts'
-import { omit, pick, shape, text } from '../../tables/table.ts'
+import { pick, shape, text } from '../../tables/table.ts'
+import { BUDGETS, BUDGETS_OF_HOLDS, createCounting } from './budget-counts.ts'
 
 export interface HoldInput {
   /** Such as `job:<id>` or `call:<id>`. */
   readonly holdId: string
   readonly accountId: string
   readonly micros: Micros
+  /** No more than that is charged, and nothing for a run that failed. */
+  readonly isAgreed?: boolean
   readonly at: number
   /** What it is for: whatever is charged of it says so as well. */
   readonly labels: ChargeLabels
@@ -30,12 +34,15 @@ export interface CloseInput {
   readonly micros: Micros
   readonly at: number
   readonly memo: string
+  readonly isFailed?: boolean
 }
 
 /** The balances of some accounts, locked until the transaction ends. What is held is written by `write`, once. */
 export interface Purses {
   /** Whether the hold would succeed now. */
   canHold(input: HoldInput): boolean
+  /** The budget in its way; null: none is. */
+  excessOf(input: HoldInput): BudgetExcess | null
   /** false: the account has not enough credit, and nothing is held. */
   hold(input: HoldInput): boolean
   write(): Steps<void>
@@ -57,6 +64,7 @@ const WERE_HELD = query(
 const inputs = {
   ...({ id: 'text', account_id: 'text', kind: 'text', held: 'bigint', charged: 'bigint', at: 'bigint' } as const),
   ...({ memo: 'text', pool: 'text', model: 'text', key_id: 'text' } as const),
+  ...({ endpoint: 'text', endpoint_version: 'integer', tag: 'text', is_agreed: 'smallint' } as const),
 }
 /** Moves what is held of each account: `available` and `held` are sums over the inputs. */
 const MOVE = command(
@@ -71,14 +79,14 @@ const MOVE = command(
 const OPEN = command(
   'ledger.open',
   (words) => `
-    INSERT INTO ledger_hold (id, account_id, micros, held_at, pool, model, key_id)
-    SELECT id, account_id, held, at, pool, model, key_id FROM ${words.rows(':holds', inputs)} AS opened`,
+    INSERT INTO ledger_hold (id, account_id, micros, held_at, is_agreed, pool, model, key_id, endpoint, endpoint_version, tag)
+    SELECT id, account_id, held, at, is_agreed, pool, model, key_id, endpoint, endpoint_version, tag FROM ${words.rows(':holds', inputs)} AS opened`,
 )
 const POST = command(
   'ledger.post',
   (words) => `
-    INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo, pool, model, key_id)
-    SELECT account_id, kind, id, 0, -held - charged, held, charged, at, memo, pool, model, key_id
+    INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo, pool, model, key_id, endpoint, endpoint_version, tag)
+    SELECT account_id, kind, id, 0, -held - charged, held, charged, at, memo, pool, model, key_id, endpoint, endpoint_version, tag
     FROM ${words.rows(':entries', inputs)} AS posted`,
 )
 
@@ -92,10 +100,15 @@ interface Entry {
   readonly at: number
   readonly memo: string
   readonly labels: ChargeLabels
+  readonly isAgreed?: boolean
 }
 
-function toInput({ holdId, accountId, kind, held, charged, at, memo, labels: { pool, model, keyId } }: Entry) {
-  return { id: holdId, account_id: accountId, kind, held, charged, at, memo, pool, model, key_id: keyId }
+function toInput({ holdId, accountId, kind, held, charged, at, memo, labels, isAgreed = false }: Entry) {
+  const { pool, model, keyId, endpoint, endpointVersion, tag } = labels
+  return {
+    ...{ id: holdId, account_id: accountId, kind, held, charged, at, memo, pool, model, key_id: keyId },
+    ...{ endpoint, endpoint_version: endpointVersion, tag, is_agreed: Number(isAgreed) },
+  }
 }
 
 function toMoves(entries: readonly Entry[]): Values {
@@ -109,18 +122,29 @@ function toMoves(entries: readonly Entry[]): Values {
 export function* lockPurses(asked: readonly Pick<HoldInput, 'holdId' | 'accountId'>[]): Steps<Purses> {
   const accountIds = [...new Set(asked.map(({ accountId }) => accountId))]
   const holdIds = asked.map(({ holdId }) => holdId)
-  const [locked, wereHeld] =
-    asked.length === 0 ? [[], []] : yield* together(all(LOCK, { accountIds }), all(WERE_HELD, { holdIds }))
+  const [locked, wereHeld, budgets] =
+    asked.length === 0
+      ? [[], [], []]
+      : yield* together(all(LOCK, { accountIds }), all(WERE_HELD, { holdIds }), all(BUDGETS, { accountIds }))
+  const counting = createCounting(budgets)
   const spare = new Map(locked.map(({ accountId, available, floor }) => [accountId, available - floor]))
   const held = new Set(wereHeld.map(({ reference }) => reference))
   const taken: HoldInput[] = []
 
-  function canHold({ holdId, accountId, micros }: HoldInput): boolean {
-    return held.has(holdId) || (spare.get(accountId) ?? Number.POSITIVE_INFINITY) >= micros
+  function canHold(input: HoldInput): boolean {
+    const { holdId, accountId, micros } = input
+    if (held.has(holdId)) return true
+    const left = spare.get(accountId)
+    return left === undefined || (left >= micros && excessOf(input) === null)
+  }
+
+  function excessOf(input: HoldInput): BudgetExcess | null {
+    return held.has(input.holdId) || !spare.has(input.accountId) ? null : counting.findExcess(input)
   }
 
   return {
     canHold,
+    excessOf,
     hold(input) {
       const { holdId, accountId, micros } = input
       mustBeAmount(micros)
@@ -129,7 +153,7 @@ export function* lockPurses(asked: readonly Pick<HoldInput, 'holdId' | 'accountI
       if (left === undefined || held.has(holdId)) return true
       spare.set(accountId, left - micros)
       held.add(holdId)
-      taken.push(input)
+      taken.push({ ...input, at: counting.add(input) })
       return true
     },
     *write() {
@@ -142,6 +166,7 @@ export function* lockPurses(asked: readonly Pick<HoldInput, 'holdId' | 'accountI
         run(MOVE, toMoves(entries)),
         run(OPEN, toRows('holds', opened.map(toInput))),
         run(POST, toRows('entries', entries.map(toInput))),
+        ...counting.toWrites(),
       )
     },
   }
@@ -161,7 +186,7 @@ const LOCK_OF_HOLDS = query('ledger.lockOfHolds', purse, (words) => {
   return `SELECT ${purse.columns} FROM credit_account WHERE account_id ${words.either(`IN ${ofHolds}`, `= ANY (ARRAY${ofHolds})`)}
     ORDER BY account_id ${words.lock('NO KEY UPDATE')}`
 })
-const held = omit(ledgerHold, 'heldAt')
+const held = ledgerHold
 const CLOSE = query(
   'ledger.close',
   held,
@@ -176,24 +201,33 @@ export function* closeMany(asked: readonly CloseInput[]): Steps<(Micros | null)[
   for (const { micros } of asked) mustBeAmount(micros)
   if (asked.length === 0) return []
   const holdIds = asked.map(({ holdId }) => holdId)
-  const [locked, open] = yield* together(all(LOCK_OF_HOLDS, { holdIds }), all(CLOSE, { holdIds }))
+  const [locked, budgets, open] = yield* together(
+    all(LOCK_OF_HOLDS, { holdIds }),
+    all(BUDGETS_OF_HOLDS, { holdIds }),
+    all(CLOSE, { holdIds }),
+  )
   if (open.length === 0) return asked.map(() => null)
   const spare = new Map(locked.map(({ accountId, available, floor }) => [accountId, Math.max(0, available - floor)]))
   const holds = new Map(open.map((each) => [each.holdId, each]))
   const closed: Entry[] = []
-  const answers = asked.map(({ kind, holdId, micros, at, memo }) => {
+  const counting = createCounting(budgets)
+  const answers = asked.map(({ kind: wanted, holdId, micros, at, memo, isFailed = false }) => {
     const found = holds.get(holdId)
     if (found === undefined) return null
     holds.delete(holdId)
-    const { accountId, pool, model, keyId } = found
+    const { accountId, isAgreed, heldAt, holdId: _, micros: __, ...noted } = found
     const atMost = found.micros + (spare.get(accountId) ?? 0)
-    const charged = Math.min(micros, atMost)
+    const isFree = isAgreed && isFailed
+    const kind = isFree ? 'release' : wanted
+    const charged = isFree ? 0 : Math.min(micros, isAgreed ? found.micros : atMost)
     spare.set(accountId, atMost - charged)
-    const labels = kind === 'settle' ? { pool, model, keyId } : NO_LABELS
+    counting.correct({ accountId, labels: noted, heldAt: heldAt.getTime(), at, change: charged - found.micros })
+    const labels = kind === 'settle' ? noted : NO_LABELS
     closed.push({ kind, holdId, accountId, held: -found.micros, charged, at, memo, labels })
     return charged
   })
-  yield* together(run(MOVE, toMoves(closed)), run(POST, toRows('entries', closed.map(toInput))))
+  const writes = counting.toWrites()
+  yield* together(run(MOVE, toMoves(closed)), run(POST, toRows('entries', closed.map(toInput))), ...writes)
   return answers
 }
 

@@ -6,6 +6,7 @@ import { all, defineStore, durable, get, read, report, run, type Steps, together
 import { command, insertInto, postgresOnly, query, selectFrom } from '../../statements/statement.ts'
 import { creditAccount, ledgerEntry, ledgerHold } from '../../tables/credits.ts'
 import { encode, flag, integer, omit, pick, shape } from '../../tables/table.ts'
+import { countRefund } from './budget-counts.ts'
 import { readCharges } from './charges.ts'
 import { checkLedger } from './check-ledger.ts'
 
@@ -14,7 +15,7 @@ const BALANCE = query('ledger.balance', balance, selectFrom(creditAccount, 'WHER
 
 const ALL_KINDS: readonly EntryKind[] = ['grant', 'revoke', 'hold', 'settle', 'release', 'refund']
 
-const entry = omit(ledgerEntry, 'pool', 'model', 'keyId')
+const entry = omit(ledgerEntry, 'pool', 'model', 'keyId', 'endpoint', 'endpointVersion', 'tag')
 const ENTRIES = query(
   'ledger.entries',
   entry,
@@ -61,7 +62,7 @@ const LOCK_CHARGED = command(
   postgresOnly(`SELECT 1 FROM credit_account
     WHERE account_id = (SELECT account_id FROM ledger_entry WHERE reference = :holdId AND kind = 'settle') FOR NO KEY UPDATE`),
 )
-const charge = pick(ledgerEntry, 'kind', 'accountId', 'charged', 'pool', 'model', 'keyId')
+const charge = omit(ledgerEntry, 'seq', 'reference', 'granted', 'available', 'held', 'at', 'memo')
 const CHARGED = query(
   'grants.charged',
   charge,
@@ -89,11 +90,7 @@ interface Posted {
 /** Writes the entry and its part of the balance. */
 function* post({ labels = NO_LABELS, ...posted }: Posted): Steps<void> {
   const { accountId, available } = posted
-  const { pool, model, keyId } = labels
-  yield* together(
-    run(ADD, { accountId, available }),
-    run(POST, encode(newEntry, { ...posted, held: 0, pool, model, keyId })),
-  )
+  yield* together(run(ADD, { accountId, available }), run(POST, encode(newEntry, { ...posted, held: 0, ...labels })))
 }
 
 function isInBounds({ available, held, floor }: Balance, micros: Micros): boolean {
@@ -133,13 +130,14 @@ export const ledgerStore = defineStore<LedgerStore>('ledger', {
     const [, entries] = yield* together(run(LOCK_CHARGED, { holdId }), all(CHARGED, { holdId }))
     const settled = entries.find(({ kind }) => kind === 'settle')
     if (settled === undefined || settled.charged === 0) return { outcome: 'not_charged' }
-    const { accountId, charged, ...labels } = settled
+    const { kind: _, accountId, charged, ...labels } = settled
     const refunded = entries.find(({ kind }) => kind === 'refund')
     if (refunded !== undefined) return { outcome: 'repeated', accountId, micros: -refunded.charged }
     const back = micros ?? charged
     if (back > charged) return { outcome: 'more_than_charged', charged }
     const moved = { granted: 0, available: back, charged: -back }
     yield* post({ accountId, kind: 'refund', reference: holdId, ...moved, at, memo, labels })
+    yield* countRefund({ accountId, labels, reference: holdId, at: at.getTime(), change: -back })
     return { outcome: 'refunded', accountId, micros: back }
   }),
 })

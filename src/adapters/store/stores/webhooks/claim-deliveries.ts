@@ -22,7 +22,8 @@ const LOCK_DUE = query(
   endpointRow,
   (words) => `${WAITING_ENDPOINTS}
     SELECT ${endpointRow.columns} FROM webhook_endpoint AS endpoint
-    WHERE id IN (SELECT endpoint_id FROM waiting) AND state = 'enabled' AND EXISTS (
+    WHERE id IN (SELECT endpoint_id FROM waiting) AND state = 'enabled'
+      AND (kind <> 'job' OR description = '' OR :knowsForms = 1) AND EXISTS (
       SELECT 1 FROM webhook_delivery AS due
       WHERE due.state = 'pending' AND due.endpoint_id = endpoint.id AND due.next_at <= :now)
     ORDER BY random() LIMIT :limit ${words.either('', 'FOR NO KEY UPDATE OF endpoint SKIP LOCKED')}`,
@@ -50,9 +51,16 @@ const TAKE = query(
 
 type ClaimWish = Parameters<WebhookStore['claim']>[0]
 
-export function* claimDeliveries({ leaseId, now, until, limit, perEndpoint }: ClaimWish): Steps<ClaimedDelivery[]> {
+export function* claimDeliveries({
+  leaseId,
+  now,
+  until,
+  limit,
+  perEndpoint,
+  knowsForms,
+}: ClaimWish): Steps<ClaimedDelivery[]> {
   const claimed: ClaimedDelivery[] = []
-  for (const endpoint of yield* all(LOCK_DUE, { now, limit })) {
+  for (const endpoint of yield* all(LOCK_DUE, { now, limit, knowsForms: knowsForms ? 1 : 0 })) {
     const room = limit - claimed.length
     if (room <= 0) break
     const most = endpoint.failingSince === null ? perEndpoint : 1

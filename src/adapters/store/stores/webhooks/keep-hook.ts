@@ -11,7 +11,10 @@ interface KeptHook {
 }
 
 const STALE_MS = 3_600_000
-const HOOK = { id: 'text', account_id: 'text', url: 'text', events: 'text', secret: 'text', at: 'bigint' } as const
+const HOOK = {
+  ...({ id: 'text', account_id: 'text', url: 'text', description: 'text', events: 'text' } as const),
+  ...({ secret: 'text', at: 'bigint' } as const),
+}
 
 // Only rows that are new, given up or long unused: one that many jobs or calls name is not even locked.
 const KEEP = command(
@@ -19,7 +22,7 @@ const KEEP = command(
   (words) => `
     INSERT INTO webhook_endpoint AS known
       (id, account_id, kind, url, description, events, secret, state, created_at, changed_at, used_at)
-    SELECT id, account_id, 'job', url, '', events, ${words.either('unhex(secret)', "decode(secret, 'hex')")}, 'enabled', at, at, at
+    SELECT id, account_id, 'job', url, description, events, ${words.either('unhex(secret)', "decode(secret, 'hex')")}, 'enabled', at, at, at
     FROM ${words.rows(':hooks', HOOK)} AS new
     WHERE NOT EXISTS (
       SELECT 1 FROM webhook_endpoint AS used
@@ -31,8 +34,8 @@ const KEEP = command(
 
 export function* keepHooks(hooks: readonly KeptHook[]): Steps<void> {
   if (hooks.length === 0) return
-  const rows = hooks.map(({ accountId, hook: { id, url, events, secret }, at }) => ({
-    ...{ id, account_id: accountId, url, events: toEventsText(events), at },
+  const rows = hooks.map(({ accountId, hook: { id, url, description, events, secret }, at }) => ({
+    ...{ id, account_id: accountId, url, description, events: toEventsText(events), at },
     secret: secret === null ? null : Buffer.from(secret).toString('hex'),
   }))
   yield* run(KEEP, toRows('hooks', [...new Map(rows.map((row) => [row.id, row])).values()]))

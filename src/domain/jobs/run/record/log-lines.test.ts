@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { appendLog, EMPTY_LOG, type LogTail, readLog } from './log-lines.ts'
+import { appendLog, createLogMarks, EMPTY_LOG, type LogTail, readLog, toLogLines, withLine } from './log-lines.ts'
 
 test('what fits is kept whole and in order', () => {
   const tail = ['one\n', '', 'two\n', 'three'].reduce((log: LogTail, text) => appendLog(log, text, 100), EMPTY_LOG)
@@ -40,5 +40,27 @@ test('the tail is the end of everything printed, at most as long as the bound, n
       assert.equal(truncated, text.length < whole.length)
       if (truncated) assert.ok(bytes > maxBytes - 4)
     }),
+  )
+})
+
+test('a line that no node has printed stands at the end, and leaves the other lines to their nodes', () => {
+  const at = new Date(2000)
+  const kept = { truncated: false, capturedAt: at, complete: true }
+  for (const text of ['one\ntwo\n', 'one\ntwo']) {
+    const marks = createLogMarks()
+    marks.note(text, 1000, '7')
+    const lines = toLogLines(withLine({ ...kept, text, marks: marks.finish() }, 'checked', at))
+    assert.deepEqual(
+      lines.map((line) => [line.n, line.text, line.nodeId]),
+      [
+        [0, 'one', '7'],
+        [1, 'two', '7'],
+        [2, 'checked', null],
+      ],
+    )
+  }
+  assert.deepEqual(
+    toLogLines(withLine(undefined, 'checked', at)).map((line) => line.text),
+    ['checked'],
   )
 })

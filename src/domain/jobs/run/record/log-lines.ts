@@ -64,6 +64,16 @@ export function readMarks(text: string): StoredMarks {
   return JSON.parse(text) as StoredMarks
 }
 
+/** The log with one line more, which no node has printed. `log` left out: nothing was printed. */
+export function withLine(log: JobLog | undefined, line: string, at: Date): JobLog {
+  const { text, marks = null, ...rest } = log ?? { text: '', truncated: false, capturedAt: at, complete: true }
+  const end = text === '' || text.endsWith('\n') ? '' : '\n'
+  const { total, marks: known } = marks === null ? { total: countLines(text), marks: [] } : readMarks(marks)
+  const begins = total + end.length
+  const stored = { total: begins + 1, marks: [...known, [begins, at.getTime(), null] as const] }
+  return { ...rest, text: `${text}${end}${line}\n`, marks: writeMarks(stored) }
+}
+
 /** The lines of a log that is kept. */
 export function toLogLines({ text, truncated, marks = null }: JobLog): LogLine[] {
   const texts = text.split('\n')

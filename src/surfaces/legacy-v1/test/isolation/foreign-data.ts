@@ -17,6 +17,8 @@ export interface ForeignData {
   readonly chosen: Named
   /** Hashes of bytes, as names of files. */
   readonly hashes: readonly Named[]
+  /** The id of a saved workflow. */
+  readonly saved: Named
 }
 
 /** Names that the other account uses. The same names with `nobody` in them do not exist. */
@@ -72,12 +74,16 @@ export async function createForeignData({ app, other }: World): Promise<ForeignD
   const canceled = await send({ '1': { class_type: 'FakeSource', inputs: {} } })
   must(await other.call(`/api/jobs/${canceled}/cancel`, { method: 'POST' }), 200)
   await makeFiles(other)
+  const workflow = { name: NAMES.workflow, workflow_json: {}, description: 'theirs' }
+  const saved = must(await other.call('/api/workflows', { method: 'POST', body: JSON.stringify(workflow) }), 201).json
+    .id
   const { json } = await other.call(`/api/jobs/${done}/assets`)
   const jobs = { done, failed, running, waiting, canceled }
   return {
     jobs: Object.entries(jobs).map(([state, id]) => ({ title: `a ${state} job`, foreign: id, unknown: newJobId() })),
     chosen: { title: 'the name of a job', foreign: chosen, unknown: crypto.randomUUID() },
     hashes: [{ title: 'bytes', foreign: json.assets[0].hash, unknown: `blake3:${'5'.repeat(64)}` }],
+    saved: { title: 'a saved workflow', foreign: saved, unknown: crypto.randomUUID() },
   }
 }
 

@@ -18,7 +18,8 @@ export const OPERATIONS = readOperations(SPEC)
 export const legacyV1: IsolationSurface = {
   name: 'legacy-v1',
   spec: SPEC,
-  harmless: ['postFree', 'subscribeLogs', 'postUsers', 'getObjectInfoOf'],
+  // A saved workflow is a file of the caller's own, under a name that the caller gives it.
+  harmless: ['postFree', 'subscribeLogs', 'postUsers', 'getObjectInfoOf', 'postWorkflow'],
   lists: [
     ...OPERATIONS.flatMap(({ id, method, path }) =>
       method === 'GET' && !path.includes('{') ? [{ operation: id, path }] : [],
@@ -50,8 +51,9 @@ function named(title: string, foreign: string): Named {
 }
 
 /** What the parameter in the path of an operation can name; operations that write files and settings have cases of their own. */
-function kindOf(operation: string, path: string, { jobs, chosen }: ForeignData): readonly Named[] {
+function kindOf(operation: string, path: string, { jobs, chosen, saved }: ForeignData): readonly Named[] {
   if (/^\/api\/(history|history_v2|job|jobs)\//.test(path)) return [...jobs, chosen]
+  if (path.startsWith('/api/workflows/')) return [saved]
   if (operation === 'getSetting') return [named('a setting', NAMES.setting)]
   if (operation === 'getUserdata' || operation === 'deleteUserdata') return [named('a file', NAMES.file)]
   return []

@@ -11,7 +11,7 @@ import { ServiceError } from '../../../../domain/errors.ts'
 function authenticate(credential: string | null): Caller {
   if (credential !== 'key-a' && credential !== 'key-b')
     throw new ServiceError('unauthorized', 'a valid key is required')
-  return { accountId: credential === 'key-a' ? 'a' : 'b', keyId: credential, scopes: null }
+  return { accountId: credential === 'key-a' ? 'a' : 'b', keyId: credential, scopes: null, endpoints: null }
 }
 
 describe('two accounts', () => {

@@ -63,7 +63,7 @@ export interface TestSocketsOptions {
 /** A credential is the name of its account; without one it is nobody. */
 function authenticate(credential: string | null) {
   if (credential === null) throw new ServiceError('unauthorized', 'a key is required')
-  return { accountId: credential, keyId: null, scopes: null }
+  return { accountId: credential, keyId: null, scopes: null, endpoints: null }
 }
 
 export async function startSockets(options: TestSocketsOptions = {}): Promise<TestSockets> {

@@ -45,6 +45,7 @@ function newKey(accountId: string): StoredKey {
       accountId,
       name: 'ci',
       scopes: null,
+      endpoints: null,
       createdAt: START,
       expiresAt: null,
       revokedAt: null,

@@ -172,6 +172,7 @@ test('calls that name the same webhook do not wait for each other', () =>
       url: 'https://a.example/hook',
       events: ['call.completed'],
       secret: new Uint8Array([1]),
+      description: '',
     }
     const enqueue = () => {
       const call = { ...newCall(randomUUID(), { key: null, holdMicros: null }), body: BODY, bodyBytes: 2, hook }

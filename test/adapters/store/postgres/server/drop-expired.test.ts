@@ -13,6 +13,7 @@ import { dropExpired } from '../../../../../src/adapters/store/postgres/operatio
 import type { Store } from '../../../../../src/domain/store.ts'
 import { at, hashOf, newJobId, newOutput, Tenant } from '../../../../contracts/store-under-test.ts'
 import { createTestDatabase } from '../../../../support/postgres/test-database.ts'
+import { waitUntil } from '../../../../support/wait-until.ts'
 
 const RANGE_MS = 1000
 
@@ -38,6 +39,17 @@ async function readRanges(sql: Client): Promise<number> {
     `SELECT count(*) AS n FROM pg_inherits JOIN pg_class ON pg_class.oid = inhparent WHERE relname = 'job_done'`,
   )
   return Number(rows[0].n)
+}
+
+/**
+ * A VACUUM keeps what some snapshot of the database could still see, such as that of the server's own ANALYZE, which it begins
+ * whenever it likes. This waits until nobody has a snapshot from before the call.
+ */
+async function waitForOlderSnapshots(sql: Client): Promise<void> {
+  const { rows } = await sql.query<{ xid: string }>('SELECT pg_current_xact_id()::xid::text AS xid')
+  const older = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+                 AND age(backend_xmin) > age($1::xid)`
+  await waitUntil(async () => (await sql.query(older, [rows[0].xid])).rowCount === 0)
 }
 
 /** In the range that begins so many milliseconds after the start. */
@@ -159,6 +171,7 @@ test('jobs that come and go leave no space behind', () =>
       }
       await store.jobs.expire(at((round + 1) * RANGE_MS), 1000)
       assert.equal(await store.jobs.dropExpired?.({ ...dropAt((round + 1) * RANGE_MS), limit: 10_000 }), jobs.length)
+      await waitForOlderSnapshots(sql)
       // As the server does by itself when there is enough to do.
       for (const table of VACUUMED) {
         // With its indexes, which the server leaves alone as long as little is dead in them.

@@ -21,9 +21,18 @@ interface Plan {
 const ROWS = 20_000
 // What an operator asks for, sums over all accounts, and a removal that the service leaves to dropped partitions.
 const MAY_WALK = [
+  // Those of other tests that share this process, and of verify, which reads everything.
+  /^verify\./,
+  /^test\./,
   ...[/^ledgerCheck\./, /^ledger\.charges\.\w+\.all$/, /^accounts\.(sum|compare_some)$/, /^jobs\.find_old$/],
+  // Over deployments that are up, and when a release is removed or folders of releases are tidied.
+  /^released\.(active|usesOf|used)$/,
+  // Once an hour, over one row for each account and pool of the last day.
+  /^shares\.sweep$/,
   // The recipes of all accounts, and the accounts themselves.
   /^search\.(all_recipes\w*|labelled_accounts)$/,
+  // Every release that has a folder.
+  /^artifacts\.listReady$/,
 ]
 // Rows of these are few, or each of them is wanted.
 const SMALL_TABLES = [
@@ -35,6 +44,7 @@ const SMALL_TABLES = [
   'singleton',
   'engine',
   'engine_catalog',
+  'builder',
   'pg_namespace',
 ]
 // Partial indexes over what is under way: never more than workers, or than calls at once.
@@ -48,6 +58,8 @@ const FILLING: Readonly<Record<string, string>> = {
   'job_done.status': `'succeeded'`,
   'job_done.account_id': `'account ' || i % 2000`,
   'router_call.state': `CASE WHEN i % 10 = 0 THEN 'waiting' WHEN i % 100 = 1 THEN 'running' ELSE 'done' END`,
+  'endpoint_share.digest': `convert_to(i::text, 'UTF8')`,
+  'build_artifact.status': `CASE WHEN i % 100 = 0 THEN 'queued' WHEN i % 1000 = 1 THEN 'building' ELSE 'ready' END`,
   'ledger_entry.kind': `CASE WHEN i % 2 = 0 THEN 'hold' ELSE 'settle' END`,
   'ledger_entry.available': '-i',
   'ledger_entry.granted': 'i',

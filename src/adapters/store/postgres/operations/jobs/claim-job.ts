@@ -12,6 +12,7 @@ import { mustMove } from '../../../../../domain/jobs/transitions.ts'
 import { type ClaimedRow, claimedRow, toClaim } from '../../../rows/jobs/claimed-job.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from '../../../rows/jobs/job.ts'
 import { postgresOnly, query } from '../../../statements/statement.ts'
+import { FLOOR, UNKNOWN_RUN_MS } from '../../../stores/jobs/fair-share.ts'
 import { outputRow } from '../../../tables/jobs.ts'
 import { flag, nullable, shape, text } from '../../../tables/table.ts'
 import type { Connected } from '../../database/connections.ts'
@@ -24,11 +25,13 @@ mustMove('queued', 'running')
 const MAX_HEADS = 32
 const MAX_LANES = 64
 const MAX_CHOICES = 8
+/** The floor of a pool is one row, which every claim of every process would wait for. */
+const FLOOR_STEP_MS = 1000
 
 const WAITS = `status = 'queued' AND pool = :pool AND expires_at > :now`
 
 /** A job with everything that its run needs; what lies beside it is read only where the job's flags say that there is something. */
-const CLAIMED = `job.lease_id, job.seq, job.id, job.account_id, pool, job.status, priority, created_at, started_at,
+const CLAIMED = `job.lease_id, job.run_id, job.seq, job.id, job.account_id, pool, job.status, priority, created_at, started_at,
   NULL::bigint AS completed_at, expires_at, attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress,
   NULL::text AS error, NULL::uuid AS reused_from, needs, job.engine_id, engine_losses, needs_extra_data AS extra_data_flags,
   (SELECT workflow FROM job_text WHERE job_id = job.id AND expires_at = job.expires_at) AS workflow,
@@ -44,13 +47,16 @@ const CLAIMED = `job.lease_id, job.seq, job.id, job.account_id, pool, job.status
  * `lane`: the lanes in which jobs wait, found by stepping from one to the next. `offer`: what the engines offer for them; one without
  * a lane is offered for all. `head`: the first job of every account in each of these lanes, nothing behind which is looked at, so that
  * a backlog costs nothing; a job whose time is over is left to the sweep that ends it. `fit`: each head with every engine that serves
- * it and whose account has room, looked up by the key of each account (a join would be free to walk all accounts). `near`: what priority
- * and fair share leave of them: an account that was served more recently than another by more claims than a job may be overtaken waits.
- * `best`: of those the best rank wins, unless it lies further behind the oldest job than that.
+ * it and whose account has room, looked up by the key of each account (a join would be free to walk all accounts), and what that account
+ * has used. `near`: what priority leaves of those within the credit of the one that used least; of engines without lanes, those with the
+ * fewest running jobs that were served longest ago. `best`: of these the best rank wins, unless it lies further behind the oldest job
+ * than one may be overtaken; where weights must be loaded, the lane for which the most accounts wait, for each engine that would then have
+ * them; then whoever used least.
  *
  * `pick`: the best one whose account nobody else is counting on just now; where all are busy, the best one: it then waits in `room`,
  * where it holds a job and no account, so two that wait for each other do not occur. `next` locks its first job that nobody else is
- * taking, and `room` counts it while the account has room, on its newest row.
+ * taking, and `room` counts it while the account has room, on its newest row. `charged` and `raised` follow `room`, so that the floor
+ * is locked last; it stays where it is while a claim sees a part of those that wait.
  */
 const TAKE = query(
   'jobs.claim',
@@ -68,9 +74,12 @@ const TAKE = query(
     SELECT further.needs, lane.depth + 1 FROM lane CROSS JOIN LATERAL (
       SELECT needs FROM job WHERE status = 'queued' AND pool = :pool AND needs > lane.needs ORDER BY needs LIMIT 1) AS further
     WHERE lane.depth <= ${MAX_LANES}),
+  bound AS MATERIALIZED (
+    SELECT coalesce((SELECT used_ms FROM fair_share WHERE pool = :pool AND account_id = '${FLOOR}'), 0) AS floor),
   offer AS MATERIALIZED (
-    SELECT engine, place, lane.needs AS lane, rank
-    FROM unnest(:engines::text[], :places::int[], :lanes::text[], :ranks::int[]) AS offered(engine, place, lane, rank)
+    SELECT engine, place, lane.needs AS lane, rank, foreseen
+    FROM unnest(:engines::text[], :places::int[], :lanes::text[], :ranks::int[], :foreseen::bigint[])
+      AS offered(engine, place, lane, rank, foreseen)
     JOIN lane ON lane.depth <= ${MAX_LANES} AND (offered.lane IS NULL OR offered.lane = lane.needs)),
   head AS (
     SELECT first.*, 1 AS depth FROM (SELECT DISTINCT lane FROM offer) AS offered CROSS JOIN LATERAL (
@@ -83,19 +92,27 @@ const TAKE = query(
     WHERE head.depth < ${MAX_HEADS}),
   fit AS (
     SELECT head.seq, head.needs, head.account_id, head.priority, load.running, load.served, offer.engine, offer.place, offer.rank,
+      offer.foreseen, bound.floor, greatest(coalesce(share.used_ms, 0), bound.floor) AS used,
       max(head.priority) OVER (PARTITION BY offer.engine, head.account_id) AS best_priority,
       min(load.running) OVER (PARTITION BY offer.engine) AS least_running,
       min(load.served) OVER (PARTITION BY offer.engine, load.running) AS least_served
     FROM head CROSS JOIN LATERAL (
       SELECT running, served FROM account_load
       WHERE account_load.account_id = head.account_id AND running < max_running OFFSET 0) AS load
+    CROSS JOIN bound
+    LEFT JOIN LATERAL (
+      SELECT used_ms FROM fair_share WHERE pool = :pool AND account_id = head.account_id OFFSET 0) AS share ON true
     JOIN offer ON offer.lane = head.needs),
+  measured AS (SELECT *, min(used) OVER (PARTITION BY engine) AS least FROM fit),
   near AS (
-    SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest FROM fit
-    WHERE priority = best_priority AND running = least_running AND served <= least_served + :overtakes::int),
+    SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest, count(*) OVER (PARTITION BY engine, needs) AS crowd FROM measured
+    WHERE priority = best_priority AND CASE WHEN foreseen IS NULL
+      THEN running = least_running AND served <= least_served ELSE used <= least + :credit::bigint END),
   best AS MATERIALIZED (
-    SELECT engine, needs, account_id FROM near WHERE seq <= oldest + :overtakes::int
-    ORDER BY running, rank, seq, place LIMIT ${MAX_CHOICES}),
+    SELECT engine, needs, account_id, foreseen, used, least, floor FROM near WHERE seq <= oldest + :overtakes::int
+    ORDER BY CASE WHEN foreseen IS NULL THEN running ELSE 0 END, least(rank, 2),
+      CASE WHEN rank < 2 THEN 0 ELSE -1.0 * crowd / (rank - 1) END, CASE WHEN foreseen IS NULL OR rank >= 2 THEN 0 ELSE used END,
+      seq, place LIMIT ${MAX_CHOICES}),
   pick AS MATERIALIZED (
     (SELECT best.* FROM best CROSS JOIN LATERAL (
        SELECT 1 FROM account_load WHERE account_load.account_id = best.account_id AND running < max_running
@@ -110,9 +127,22 @@ const TAKE = query(
   room AS (
     UPDATE account_load AS load SET running = load.running + 1, started = load.started + 1, served = nextval('claim_turn')
     FROM next WHERE load.account_id = (SELECT account_id FROM pick) AND load.running < load.max_running RETURNING next.id),
+  charged AS (
+    INSERT INTO fair_share (pool, account_id, used_ms, changed_at)
+    SELECT :pool, pick.account_id, pick.used + pick.foreseen * 100 / load.share_percent, :now
+    FROM room CROSS JOIN pick JOIN account_load AS load ON load.account_id = pick.account_id WHERE pick.foreseen IS NOT NULL
+    ON CONFLICT (pool, account_id) DO UPDATE SET
+      used_ms = greatest(fair_share.used_ms, (SELECT floor FROM bound)) + excluded.used_ms - (SELECT used FROM pick),
+      changed_at = excluded.changed_at),
+  raised AS (
+    INSERT INTO fair_share (pool, account_id, used_ms, changed_at)
+    SELECT :pool, '${FLOOR}', pick.least, :now FROM room CROSS JOIN pick
+    WHERE pick.foreseen IS NOT NULL AND pick.least >= pick.floor + ${FLOOR_STEP_MS}
+      AND :fromLane = '' AND NOT EXISTS (SELECT 1 FROM head WHERE depth = ${MAX_HEADS}) AND NOT EXISTS (SELECT 1 FROM lane WHERE depth > ${MAX_LANES})
+    ON CONFLICT (pool, account_id) DO UPDATE SET used_ms = greatest(fair_share.used_ms, excluded.used_ms), changed_at = excluded.changed_at),
   claimed AS (
     UPDATE job SET status = 'running', started_at = :now, lease_id = :leaseId, lease_until = :leaseUntil, worker_id = :workerId,
-      engine_id = (SELECT engine FROM pick), attempt = attempt + 1, version = version + 1,
+      engine_id = (SELECT engine FROM pick), foreseen_ms = (SELECT foreseen FROM pick), attempt = attempt + 1, version = version + 1,
       outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0
     WHERE id = (SELECT id FROM room) RETURNING ${CLAIMED})
   SELECT EXISTS (SELECT 1 FROM pick) AS was_picked, part.end_lane, part.end_account_id, claimed.*
@@ -256,17 +286,19 @@ async function takeSurely(relaxed: Connected, request: ClaimRequest, from: Place
 }
 
 async function take(relaxed: Connected, request: ClaimRequest, from: Place): Promise<Taken> {
-  const { pool, now, leaseId, leaseUntil, workerId, maxOvertakes } = request
+  const { pool, now, leaseId, leaseUntil, workerId, maxOvertakes, creditMs = 0 } = request
   const universal = request.engines.find(({ lanes }) => lanes === null)
   const offers =
     universal === undefined ? request.engines.flatMap(toOffers) : [{ ...ANY_LANE, engine: universal.engineId }]
   const found = await relaxed.get(TAKE, {
     ...{ pool, now, leaseId, leaseUntil, workerId, ...from },
     overtakes: universal === undefined ? maxOvertakes : 0,
+    credit: creditMs,
     engines: offers.map(({ engine }) => engine),
     places: offers.map(({ place }) => place),
     lanes: offers.map(({ lane }) => lane),
     ranks: offers.map(({ rank }) => rank),
+    foreseen: offers.map(({ foreseen }) => foreseen),
   })
   if (found === undefined) throw new Error('A claim is always answered with a row.')
   const { wasPicked, endLane, endAccountId, ...row } = found
@@ -279,12 +311,16 @@ interface Offer {
   readonly place: number
   readonly lane: string | null
   readonly rank: number
+  /** null: its runs are not charged to their accounts' shares. */
+  readonly foreseen: number | null
 }
 
-const ANY_LANE = { place: 0, lane: null, rank: 0 }
+const ANY_LANE = { place: 0, lane: null, rank: 0, foreseen: null }
 
 function toOffers({ engineId, lanes }: EngineOffer, place: number): Offer[] {
-  return (lanes ?? []).map(({ lane, rank }) => ({ engine: engineId, place, lane, rank }))
+  return (lanes ?? []).map(({ lane, rank, foreseenMs = UNKNOWN_RUN_MS }) => {
+    return { engine: engineId, place, lane, rank, foreseen: foreseenMs }
+  })
 }
 
 /** What an earlier attempt showed is not listed from now on. */

@@ -10,10 +10,11 @@ import { mustMove } from '../../../../../domain/jobs/transitions.ts'
 import { type ClaimedRow, claimedRow, toClaim } from '../../../rows/jobs/claimed-job.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from '../../../rows/jobs/job.ts'
 import { command, query, sqliteOnly, toRows } from '../../../statements/statement.ts'
+import { FLOOR, UNKNOWN_RUN_MS } from '../../../stores/jobs/fair-share.ts'
 import { readOutputs } from '../../../stores/jobs/find-job.ts'
 import { releaseLeases } from '../../../stores/jobs/leases.ts'
 import { jobRow } from '../../../tables/jobs.ts'
-import { integer, shape } from '../../../tables/table.ts'
+import { integer, shape, text } from '../../../tables/table.ts'
 import { runOn } from '../../shared-stores.ts'
 import { openStatements } from '../../statements.ts'
 
@@ -25,7 +26,7 @@ const HOLD = `status = 'running', started_at = :now, lease_id = :leaseId, lease_
   outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0`
 
 /** With everything that its run needs; what lies beside it is read only where the job's flags say that there is something. */
-const CLAIMED = `${jobRow.columns}, lease_id, needs, engine_id, engine_losses, needs_extra_data AS extra_data_flags,
+const CLAIMED = `${jobRow.columns}, lease_id, run_id, needs, engine_id, engine_losses, needs_extra_data AS extra_data_flags,
   (SELECT text FROM job_workflow WHERE seq = job.seq) AS workflow,
   iif(needs_extra_data & ${HAS_TRACE}, (SELECT origin FROM job_workflow WHERE seq = job.seq), NULL) AS origin,
   iif(needs_extra_data & ${HAS_CREDENTIALS}, (SELECT sealed FROM job_secret WHERE seq = job.seq), NULL) AS sealed,
@@ -40,7 +41,7 @@ const TAKE_ANY = query(
   'jobs.claimAny',
   claimedRow,
   sqliteOnly(`
-  UPDATE job SET ${HOLD}, engine_id = :engineId
+  UPDATE job SET ${HOLD}, engine_id = :engineId, foreseen_ms = NULL
   WHERE seq = (
     SELECT head FROM (
       SELECT running, served, (
@@ -58,41 +59,66 @@ const firstOf = (condition: string, order: string) => `
    ORDER BY ${order} next.priority DESC, next.seq LIMIT 1)`
 
 /**
- * `head`: the first job of every lane, found by stepping from one to the next. `fit`: with every engine that serves it and
- * whose account has room. `near`: what priority and fair share leave of them: an account that was served more recently than
- * another by more claims than a job may be overtaken waits. Of those the best rank wins, unless it lies further behind the
- * oldest job than that.
+ * `head`: the first job of every lane, found by stepping from one to the next. `fit`: with every engine that serves it and whose
+ * account has room, and what that account has used. `near`: what priority leaves of those within the credit of the one that used
+ * least. Of these the best rank wins, unless it lies further behind the oldest job than one may be overtaken; where weights must be
+ * loaded, the lane for which the most accounts wait, for each engine that would then have them; then whoever used least.
  */
-const TAKE_FITTING = query(
+const PICK_FITTING = query(
+  'jobs.pickFitting',
+  shape({
+    seq: integer(),
+    engineId: text(),
+    foreseenMs: integer(),
+    used: integer(),
+    least: integer(),
+    floor: integer(),
+  }),
+  sqliteOnly(`
+  WITH RECURSIVE
+    bound(floor) AS MATERIALIZED (
+      SELECT coalesce((SELECT used_ms FROM fair_share WHERE pool = :pool AND account_id = '${FLOOR}'), 0)),
+    offer(engine, position, lane, rank, foreseen) AS MATERIALIZED (
+      SELECT value ->> 'engine', value ->> 'position', value ->> 'lane', value ->> 'rank', value ->> 'foreseen' FROM json_each(:offers)),
+    head(seq, lane, account_id, priority) AS (
+      SELECT seq, needs, account_id, priority FROM job
+      WHERE seq = ${firstOf("next.needs > ''", 'next.needs, next.account_id,')}
+      UNION ALL
+      SELECT job.seq, job.needs, job.account_id, job.priority FROM head CROSS JOIN job WHERE job.seq = coalesce(
+        ${firstOf('next.needs = head.lane AND next.account_id > head.account_id', 'next.account_id,')},
+        ${firstOf('next.needs > head.lane', 'next.needs, next.account_id,')})),
+    fit AS (
+      SELECT head.seq, head.lane, offer.engine, offer.position, offer.rank, offer.foreseen, head.priority, bound.floor,
+        max(head.priority) OVER (PARTITION BY offer.engine, head.account_id) AS best_priority,
+        max(coalesce(share.used_ms, 0), bound.floor) AS used
+      FROM head CROSS JOIN bound
+        CROSS JOIN account ON account.id = head.account_id AND account.running < account.max_running
+        LEFT JOIN fair_share AS share ON share.pool = :pool AND share.account_id = head.account_id
+        CROSS JOIN offer ON offer.lane = head.lane),
+    measured AS (SELECT *, min(used) OVER (PARTITION BY engine) AS least FROM fit),
+    near AS (
+      SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest, count(*) OVER (PARTITION BY engine, lane) AS crowd FROM measured
+      WHERE priority = best_priority AND used <= least + :credit)
+  SELECT seq, engine AS engine_id, foreseen AS foreseen_ms, used, least, floor FROM near WHERE seq <= oldest + :overtakes
+  ORDER BY min(rank, 2), iif(rank < 2, 0, -1.0 * crowd / (rank - 1)), iif(rank < 2, used, 0), seq, position LIMIT 1`),
+)
+const TAKE_PICKED = query(
   'jobs.claimFitting',
   claimedRow,
-  sqliteOnly(`
-  UPDATE job SET ${HOLD}, engine_id = pick.chosen_engine
-  FROM (
-    WITH RECURSIVE
-      offer(engine, position, lane, rank) AS MATERIALIZED (
-        SELECT value ->> 'engine', value ->> 'position', value ->> 'lane', value ->> 'rank' FROM json_each(:offers)),
-      head(seq, lane, account_id, priority) AS (
-        SELECT seq, needs, account_id, priority FROM job
-        WHERE seq = ${firstOf("next.needs > ''", 'next.needs, next.account_id,')}
-        UNION ALL
-        SELECT job.seq, job.needs, job.account_id, job.priority FROM head CROSS JOIN job WHERE job.seq = coalesce(
-          ${firstOf('next.needs = head.lane AND next.account_id > head.account_id', 'next.account_id,')},
-          ${firstOf('next.needs > head.lane', 'next.needs, next.account_id,')})),
-      fit AS (
-        SELECT head.seq, offer.engine, offer.position, offer.rank, head.priority, account.running,
-          max(head.priority) OVER (PARTITION BY offer.engine, head.account_id) AS best_priority,
-          min(account.running) OVER (PARTITION BY offer.engine) AS least_running, account.served,
-          min(account.served) OVER (PARTITION BY offer.engine, account.running) AS least_served
-        FROM head CROSS JOIN account ON account.id = head.account_id AND account.running < account.max_running
-          CROSS JOIN offer ON offer.lane = head.lane),
-      near AS (
-        SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest FROM fit
-        WHERE priority = best_priority AND running = least_running AND served <= least_served + :overtakes)
-    SELECT seq AS chosen_seq, engine AS chosen_engine FROM near WHERE seq <= oldest + :overtakes
-    ORDER BY running, rank, seq, position LIMIT 1) AS pick
-  WHERE job.seq = pick.chosen_seq
-  RETURNING ${CLAIMED}`),
+  sqliteOnly(
+    `UPDATE job SET ${HOLD}, engine_id = :engineId, foreseen_ms = :foreseenMs WHERE seq = :seq RETURNING ${CLAIMED}`,
+  ),
+)
+const CHARGE = command(
+  'jobs.chargeClaim',
+  sqliteOnly(`INSERT INTO fair_share (pool, account_id, used_ms, changed_at)
+    SELECT :pool, id, :used + :foreseenMs * 100 / share_percent, :now FROM account WHERE id = :accountId
+    ON CONFLICT (pool, account_id) DO UPDATE SET used_ms = excluded.used_ms, changed_at = excluded.changed_at`),
+)
+const RAISE_FLOOR = command(
+  'jobs.raiseFloor',
+  sqliteOnly(`INSERT INTO fair_share (pool, account_id, used_ms, changed_at) VALUES (:pool, '${FLOOR}', :least, :now)
+    ON CONFLICT (pool, account_id) DO UPDATE SET used_ms = excluded.used_ms, changed_at = excluded.changed_at`),
 )
 
 const TAKE_ROOM = command(
@@ -119,11 +145,19 @@ export function createClaimTurns(database: DatabaseSync): ClaimTurns {
 export function prepareClaim(database: DatabaseSync, turns: ClaimTurns): (request: ClaimRequest) => Claim | null {
   const db = openStatements(database)
 
-  function take({ pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes }: ClaimRequest) {
+  function take({ pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes, creditMs = 0 }: ClaimRequest) {
     const hold = { pool, workerId, leaseId, leaseUntil, now }
     const universal = engines.find(({ lanes }) => lanes === null)
     if (universal !== undefined) return db.get(TAKE_ANY, { ...hold, engineId: universal.engineId })
-    return db.get(TAKE_FITTING, { ...hold, ...toRows('offers', engines.flatMap(toOffers)), overtakes: maxOvertakes })
+    const offers = toRows('offers', engines.flatMap(toOffers))
+    const picked = db.get(PICK_FITTING, { pool, now, ...offers, overtakes: maxOvertakes, credit: creditMs })
+    if (picked === undefined) return undefined
+    const { seq, engineId, foreseenMs, used, least, floor } = picked
+    const row = db.get(TAKE_PICKED, { ...hold, seq, engineId, foreseenMs })
+    if (row === undefined) return undefined
+    db.run(CHARGE, { pool, now, accountId: row.accountId, used, foreseenMs })
+    if (least > floor) db.run(RAISE_FLOOR, { pool, now, least })
+    return row
   }
 
   return (request) => {
@@ -140,7 +174,9 @@ export function prepareClaim(database: DatabaseSync, turns: ClaimTurns): (reques
 }
 
 function toOffers({ engineId, lanes }: EngineOffer, position: number) {
-  return (lanes ?? []).map(({ lane, rank }) => ({ engine: engineId, position, lane, rank }))
+  return (lanes ?? []).map(({ lane, rank, foreseenMs = UNKNOWN_RUN_MS }) => {
+    return { engine: engineId, position, lane, rank, foreseen: foreseenMs }
+  })
 }
 
 const FIND_CLAIMED = query(

@@ -1,10 +1,9 @@
 /**
- * The API reference as one page, made from the contract on the server: no script, no request to anywhere. What the document
+ * An API reference as one page, made from its OpenAPI document on the server: no script, no request to anywhere. What the document
  * says is shown as text, never as markup.
  */
-
-/** Behind the path of a page: its document for machines. */
-export const DOCUMENT = '/openapi.json'
+import { createHash } from 'node:crypto'
+import type { FastifyReply } from 'fastify'
 
 interface Route {
   readonly method: string
@@ -13,20 +12,22 @@ interface Route {
 }
 
 interface PageOptions {
-  /** Scheme, authority and mount prefix: what stands before the pages. */
-  readonly docsUrl: string
-  /** The same for the paths of this contract. */
-  readonly apiUrl: string
-  /** Of this page. */
-  readonly path: string
-  /** A first thing to try, below `apiUrl`. */
-  readonly examplePath: string
-  /** The other pages, by their title. */
-  readonly others: readonly { readonly path: string; readonly title: string }[]
+  /** Of the document for machines. */
+  readonly documentUrl: string
+  /** A first thing to try; left out: the operations have samples of their own. */
+  readonly exampleUrl?: string
+  /** Other pages, by their title. */
+  readonly others: readonly { readonly url: string; readonly title: string }[]
 }
 
-export function renderPage(document: DocumentNode, options: PageOptions): string {
-  const { docsUrl, apiUrl, path: ownPath, examplePath } = options
+export function sendPage(reply: FastifyReply, document: DocumentNode, options: PageOptions): FastifyReply {
+  return reply
+    .header('Content-Security-Policy', POLICY)
+    .header('Content-Type', 'text/html; charset=utf-8')
+    .send(renderPage(document, options))
+}
+
+export function renderPage(document: DocumentNode, { documentUrl, exampleUrl, others }: PageOptions): string {
   const { info } = document
   const routes = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]): Route => ({ method, path, operation })),
@@ -39,21 +40,18 @@ export function renderPage(document: DocumentNode, options: PageOptions): string
     const about = description === undefined ? '' : `<p class="dim">${toInlineHtml(description)}</p>`
     return `<h2>${escapeHtml(name)}</h2>${about}${own.map((route) => renderRoute(route, document)).join('')}`
   })
+  const links = [{ url: documentUrl, title: 'openapi.json' }, ...others]
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${escapeHtml(info.title)}</title><style>${STYLE}</style></head><body><main>
 <h1>${escapeHtml(info.title)}</h1><p class="dim">Version ${escapeHtml(info.version)} ·
-<a href="${escapeHtml(docsUrl + ownPath + DOCUMENT)}">openapi.json</a>${renderOthers(options)}</p>
+${links.map(({ url, title }) => `<a href="${escapeHtml(url)}">${escapeHtml(title)}</a>`).join(' · ')}</p>
 <p>${toInlineHtml(info.description ?? '')}</p>
-<pre>curl ${escapeHtml(apiUrl + examplePath)}</pre>
+${exampleUrl === undefined ? '' : `<pre>curl ${escapeHtml(exampleUrl)}</pre>`}
 <nav><ul>${routes.map(renderEntry).join('')}</ul></nav>
 ${sections.join('')}<h2>Schemas</h2>${renderSchemas(document)}
 </main></body></html>
 `
-}
-
-function renderOthers({ docsUrl, others }: PageOptions): string {
-  return others.map(({ path, title }) => ` · <a href="${escapeHtml(docsUrl + path)}">${escapeHtml(title)}</a>`).join('')
 }
 
 function renderEntry({ method, path, operation }: Route): string {
@@ -64,7 +62,13 @@ function renderRoute({ method, path, operation }: Route, document: DocumentNode)
   const about = operation.description === undefined ? '' : `<p>${toInlineHtml(operation.description)}</p>`
   return `<section id="${escapeHtml(operation.operationId)}"><h3><span class="verb ${method}">${method.toUpperCase()}</span>
 <code>${escapeHtml(path)}</code></h3><p><strong>${escapeHtml(operation.summary ?? '')}</strong></p>${about}
-${renderParameters(operation, document)}${renderRequest(operation)}${renderResponses(operation, document)}</section>`
+${renderSamples(operation)}${renderParameters(operation, document)}${renderRequest(operation)}${renderResponses(operation, document)}</section>`
+}
+
+function renderSamples({ 'x-codeSamples': samples = [] }: OperationNode): string {
+  return samples
+    .map(({ label, source }) => `<h4>${escapeHtml(label)}</h4><pre tabindex="0">${escapeHtml(source)}</pre>`)
+    .join('')
 }
 
 function renderParameters({ parameters = [] }: OperationNode, { components }: DocumentNode): string {
@@ -84,10 +88,11 @@ function renderParameters({ parameters = [] }: OperationNode, { components }: Do
 
 function renderRequest({ requestBody }: OperationNode): string {
   if (requestBody === undefined) return ''
-  const kinds = Object.entries(requestBody.content).map(
-    ([mediaType, { schema }]) => `<code>${escapeHtml(mediaType)}</code> ${renderType(schema)}`,
-  )
-  return `<h4>Body</h4><p>${kinds.join(', ')}</p>`
+  const contents = Object.entries(requestBody.content)
+  const kinds = contents.map(([mediaType, { schema }]) => `<code>${escapeHtml(mediaType)}</code> ${renderType(schema)}`)
+  // What has no name among the schemas is shown here, with the objects inside it.
+  const tables = contents.flatMap(([, { schema }]) => (schema?.properties === undefined ? [] : renderNested(schema)))
+  return `<h4>Body</h4><p>${kinds.join(', ')}</p>${tables.join('')}`
 }
 
 function renderResponses({ responses }: OperationNode, document: DocumentNode): string {
@@ -113,7 +118,7 @@ function renderSchemas({ components: { schemas } }: DocumentNode): string {
 }
 
 /** The page's look. It stands in the page itself, so that nothing has to be fetched. */
-export const STYLE = `
+const STYLE = `
 :root{color-scheme:light dark;--line:light-dark(#d8dce2,#343a44);--soft:light-dark(#f4f6f8,#1c2027);--dim:light-dark(#5b6470,#9aa4b2)}
 *{box-sizing:border-box}
 body{margin:0;font:16px/1.55 system-ui,sans-serif;background:light-dark(#fff,#14171c);color:light-dark(#1b1f24,#e6e9ee)}
@@ -131,6 +136,10 @@ th{color:var(--dim);font-weight:500}.dim{color:var(--dim)}nav ul{columns:2;paddi
 @media (max-width:40rem){nav ul{columns:1}}
 `
 
+// Only our own style, known by its digest; no script, no image, no frame, no form.
+const STYLE_DIGEST = createHash('sha256').update(STYLE).digest('base64')
+const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_DIGEST}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
 /** Schemas as readable tables: one row per member, with type, limits and meaning. */
 function renderSchema(name: string, schema: SchemaNode): string {
   const about = schema.description === undefined ? '' : `<p>${toInlineHtml(schema.description)}</p>`
@@ -145,6 +154,14 @@ function renderBody(schema: SchemaNode): string {
     return `<tr><td><code>${escapeHtml(name)}</code>${mark}</td><td>${renderType(member)}</td><td>${about}${renderLimits(member)}</td></tr>`
   })
   return `<table><thead><tr><th>field</th><th>type</th><th></th></tr></thead><tbody>${rows.join('')}</tbody></table>`
+}
+
+function renderNested(schema: SchemaNode): readonly string[] {
+  const inner = Object.entries(schema.properties ?? {}).filter(([, { properties }]) => properties !== undefined)
+  return [
+    renderBody(schema),
+    ...inner.map(([name, member]) => `<h4><code>${escapeHtml(name)}</code></h4>${renderBody(member)}`),
+  ]
 }
 
 function renderType(schema: SchemaNode | undefined): string {
@@ -169,8 +186,8 @@ function renderLimits(schema: SchemaNode): string {
       ? null
       : `one of ${schema.enum.map((value) => `<code>${escapeHtml(String(value))}</code>`).join(' ')}`,
     schema.const === undefined ? null : `always <code>${escapeHtml(String(schema.const))}</code>`,
-    schema.minimum === undefined ? null : `from ${schema.minimum}`,
-    schema.maximum === undefined ? null : `to ${schema.maximum}`,
+    schema.minimum === undefined ? null : `from ${escapeHtml(String(schema.minimum))}`,
+    schema.maximum === undefined ? null : `to ${escapeHtml(String(schema.maximum))}`,
     schema.maxLength === undefined ? null : `at most ${schema.maxLength} characters`,
     schema.default === undefined ? null : `default ${escapeHtml(JSON.stringify(schema.default))}`,
   ].filter((limit) => limit !== null)
@@ -247,6 +264,7 @@ interface OperationNode {
   readonly parameters?: readonly (ParameterNode | { readonly $ref: string })[]
   readonly requestBody?: { readonly content: ContentNode }
   readonly responses: Readonly<Record<string, ResponseNode>>
+  readonly 'x-codeSamples'?: readonly { readonly label: string; readonly source: string }[]
 }
 
 export interface DocumentNode {

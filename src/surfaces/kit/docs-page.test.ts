@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type DocumentNode, escapeHtml, renderPage, toInlineHtml } from './render-page.ts'
+import { type DocumentNode, escapeHtml, renderPage, toInlineHtml } from './docs-page.ts'
 
 const EVIL = '<script>alert("x")</script>'
 
@@ -21,7 +21,13 @@ test('whatever a document says, the page holds no script and no foreign markup',
           summary: EVIL,
           description: EVIL,
           parameters: [{ name: EVIL, in: EVIL, description: EVIL, schema: { type: EVIL } }],
-          requestBody: { content: { [EVIL]: { schema: { $ref: `#/${EVIL}` } } } },
+          requestBody: {
+            content: {
+              [EVIL]: { schema: { $ref: `#/${EVIL}` } },
+              x: { schema: { properties: { [EVIL]: { properties: { [EVIL]: { description: EVIL } } } } } },
+            },
+          },
+          'x-codeSamples': [{ label: EVIL, source: EVIL }],
           responses: { [EVIL]: { description: EVIL, content: { [EVIL]: {} } } },
         },
       },
@@ -29,11 +35,9 @@ test('whatever a document says, the page holds no script and no foreign markup',
     components: { responses: {}, schemas: { [EVIL]: { properties: { [EVIL]: { enum: [EVIL], default: EVIL } } } } },
   }
   const page = renderPage(document, {
-    docsUrl: `http://x${EVIL}`,
-    apiUrl: `http://x${EVIL}`,
-    path: EVIL,
-    examplePath: EVIL,
-    others: [{ path: EVIL, title: EVIL }],
+    documentUrl: `http://x${EVIL}`,
+    exampleUrl: `http://x${EVIL}`,
+    others: [{ url: EVIL, title: EVIL }],
   })
   assert.doesNotMatch(page, /<script/i)
 })
