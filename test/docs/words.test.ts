@@ -53,10 +53,11 @@ const FOLDERS = /^(bench|docs|engine|examples|exports|lib|models|scripts|spec|sr
 const SOURCE_FOLDERS = /^(adapters|cli|compose|config|domain|surfaces)\//
 const MADE_AT_RUN_TIME = ['bench/results']
 
-test('every decision is in the index once, by its number', () => {
+test('every decision is in the index once, by its number, which no other has', () => {
   const files = globSync('docs/decisions/[0-9]*.md', { cwd: project }).map((file) => path.basename(file))
   const listed = [...readPage('docs/decisions/README.md').matchAll(/^\| \[(\d+)\]\(([^)]+)\)/gm)]
   assert.deepEqual(listed.map(([, , file]) => file).sort(), files.sort())
+  assert.equal(new Set(listed.map(([, number]) => number)).size, listed.length, 'two decisions have one number')
   for (const [, number, file] of listed) {
     assert.equal(Number(file.slice(0, 4)), Number(number), file)
     assert.match(readPage(path.join('docs/decisions', file)), new RegExp(`^# ${number}\\. |^# 0*${number} · `), file)
