@@ -17,7 +17,7 @@ export function addMove(program: Command, terminal: Terminal, finish: Finish): v
     .description('bring a data folder over to a Postgres database, or back, or only its bytes to a bucket, or back')
     .requiredOption('--from <place>', 'where everything is: a data folder, postgres://…, or, for bytes alone, s3://…')
     .requiredOption('--to <place>', 'where it shall be: an empty database, a new data folder, or an empty bucket')
-  const flags = ['dataDir', 'database', 'databasePasswordFile', 'blobs', 'blobsKeysFile'] as const
+  const flags = ['dataDir', 'database', 'databasePasswordFile', 'blobs'] as const
   addSettingFlags(command, [...flags]).action(async (options: Options) => {
     await run(options, terminal)
     finish(EXIT.ok)
@@ -46,8 +46,8 @@ async function moveBytesAlone(options: Options, terminal: Terminal): Promise<voi
     )
   }
   const folder = path.resolve(terminal.cwd, isBucket(from) ? to : from)
-  const { database, databasePasswordFile, blobsKeysFile, config: file } = options
-  const given = { config: file, database, databasePasswordFile, blobsKeysFile }
+  const { database, databasePasswordFile, config: file } = options
+  const given = { config: file, database, databasePasswordFile }
   const inBucket = loadFromCommandLine({ ...given, blobs: isBucket(from) ? from : to, dataDir: folder }, terminal, {
     isForUpkeep: true,
   })
@@ -128,8 +128,8 @@ function isDatabase(place: string): boolean {
 }
 
 function load(options: Options, { url, folder }: { url: string; folder: string }, terminal: Terminal): LoadedConfig {
-  const { config, databasePasswordFile, blobs, blobsKeysFile, dataDir = folder } = options
-  return loadFromCommandLine({ config, databasePasswordFile, blobs, blobsKeysFile, dataDir, database: url }, terminal)
+  const { config, databasePasswordFile, blobs, dataDir = folder } = options
+  return loadFromCommandLine({ config, databasePasswordFile, blobs, dataDir, database: url }, terminal)
 }
 
 /**

@@ -66,7 +66,7 @@ export function addVerify(program: Command, terminal: Terminal, finish: Finish):
     .command('verify')
     .description('read the whole data folder, also beside a running service, and say what is damaged or missing')
     .option('--set-aside', 'move damaged files to blobs/damaged: the same bytes, sent again, then mend them')
-  addSettingFlags(command, ['dataDir', 'database', 'databasePasswordFile', 'blobs', 'blobsKeysFile']).action(
+  addSettingFlags(command, ['dataDir', 'database', 'databasePasswordFile', 'blobs']).action(
     async (options: Record<string, unknown>) => {
       const { config, secrets } = loadFromCommandLine(options, terminal, { isForUpkeep: true })
       if (!hasData(config)) throw new CommandError(`there is no database in ${config.dataDirectory}`, EXIT.usage)

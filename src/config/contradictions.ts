@@ -39,7 +39,7 @@ function refuseSet(names: readonly SettingName[], { where, isSet }: SettingOrigi
 
 const ONLY_SHARED: readonly SettingName[] = [
   ...(['tiers', 'prices', 'jwt'] as const),
-  ...(['deploymentsDomain', 'poolHook', 'poolHookSecret', 'poolIdle'] as const),
+  ...(['deploymentsDomain', 'poolHook', 'poolHookSecret'] as const),
 ]
 const INSTEAD = {
   token: 'callers show keys of their accounts, made with: atelier keys create',
@@ -180,26 +180,16 @@ function refuseStoreContradictions(values: SettingValues, origins: SettingOrigin
 }
 
 function refuseBusContradictions(values: SettingValues, origins: SettingOrigins): void {
-  const { bus, database, busCredentialsFile } = values
-  const { where, isFlag } = origins
+  const { bus, database } = values
   if (database === null) {
     const why =
       'is about processes that share a database, and SQLite serves one process; give --database, or leave it out'
-    refuseSet(['bus', 'busCredentialsFile', 'internalPort', 'advertise'], origins, why)
+    refuseSet(['bus', 'internalPort', 'advertise'], origins, why)
   }
-  if (bus === null) {
-    const why = 'is for NATS servers, and bus names none; give --bus, or leave it out'
-    refuseSet(['busCredentialsFile'], origins, why)
-    return
-  }
-  if (bus.password !== null && isFlag('bus')) {
+  if (bus === null) return
+  if (bus.password !== null && origins.isFlag('bus')) {
     throw new ConfigError(
-      'bus (from --bus) holds credentials, which other users of this machine can see; give the whole address in ATELIER_BUS, or --bus-credentials-file',
-    )
-  }
-  if (bus.password !== null && busCredentialsFile !== null) {
-    throw new ConfigError(
-      `bus (from ${where('bus')}) holds credentials, and busCredentialsFile (from ${where('busCredentialsFile')}) names others; keep one of them`,
+      'bus (from --bus) holds credentials, which other users of this machine can see; give the whole address in ATELIER_BUS, or name a file of them with ?credentials=<file>',
     )
   }
   const why = 'is about processes that dial each other, and with a bus of NATS they do not; leave it out'
@@ -207,20 +197,20 @@ function refuseBusContradictions(values: SettingValues, origins: SettingOrigins)
 }
 
 function refuseBlobContradictions(values: SettingValues, origins: SettingOrigins): void {
-  const { blobs, database, blobsKeys, blobsKeysFile } = values
+  const { blobs, database, blobsKeys } = values
   const { where } = origins
   if (blobs === null) {
     const why = 'is about a bucket, and none is named; give --blobs, or leave it out'
-    refuseSet(['blobsKeys', 'blobsKeysFile', 'blobCache', 'content'], origins, why)
+    refuseSet(['blobsKeys', 'blobCache', 'content'], origins, why)
     return
   }
   if (database === null) {
     const why = 'names a bucket, which needs a Postgres database; give --database, or keep the bytes in files'
     refuseSet(['blobs'], origins, why)
   }
-  if (blobsKeys !== null && blobsKeysFile !== null) {
+  if (blobsKeys !== null && blobs.keys !== null) {
     throw new ConfigError(
-      `blobsKeys (from ${where('blobsKeys')}) and blobsKeysFile (from ${where('blobsKeysFile')}) both hold keys; keep one of them`,
+      `blobsKeys (from ${where('blobsKeys')}) and the file of blobs (from ${where('blobs')}) both hold keys; keep one of them`,
     )
   }
 }

@@ -92,16 +92,17 @@ test('a bucket needs a database; its keys are given once, or come from where the
   assert.match(refusal({ ...bucket, [ENV.blobsKeys]: 'only-an-id' }), /is not id:secret/)
   const file = path.join(cwd, 'keys')
   writeFileSync(file, `${KEYS}\n`)
-  assert.match(refusal({ ...bucket, [ENV.blobsKeysFile]: file }), /keep one of them/)
+  const named = { ...bucket, [ENV.blobs]: `s3://my-bytes?keys=${file}` }
+  assert.match(refusal(named), /keep one of them/)
   const fromFile = loadConfig({
     flags: {},
     cwd,
-    env: { ...BASE, ...bucket, [ENV.blobsKeys]: undefined, [ENV.blobsKeysFile]: file },
+    env: { ...BASE, ...named, [ENV.blobsKeys]: undefined },
   })
   assert.equal(fromFile.secrets.blobsKeys?.reveal(), KEYS)
   assert.ok(fromFile.config.blobs.kind === 's3' && fromFile.config.blobs.keysFile === file, 'it is read again later')
   writeFileSync(file, 'nothing of the kind\n')
-  assert.match(refusal({ ...bucket, [ENV.blobsKeys]: undefined, [ENV.blobsKeysFile]: file }), /first line is not/)
+  assert.match(refusal({ ...named, [ENV.blobsKeys]: undefined }), /first line is not/)
 })
 
 test('what is about a bucket is refused without one', () => {

@@ -13,7 +13,7 @@ export interface FsBlobsConfig {
   readonly directory: string
 }
 
-export interface S3BlobsConfig extends BucketAddress {
+export interface S3BlobsConfig extends Omit<BucketAddress, 'keys'> {
   readonly kind: 's3'
   /** For files that a process keeps for a while, absolute. */
   readonly cacheDirectory: string
@@ -25,33 +25,30 @@ export interface S3BlobsConfig extends BucketAddress {
 }
 
 export function toBlobsConfig(values: SettingValues, dataDirectory: string, toAbsolute: ToAbsolute): BlobsConfig {
-  const { blobs, blobCache, content, blobsKeysFile: file } = values
+  const { blobs, blobCache, content } = values
   if (blobs === null) return { kind: 'fs', directory: path.join(dataDirectory, 'blobs') }
+  const { keys, ...address } = blobs
   return {
     kind: 's3',
-    ...blobs,
+    ...address,
     cacheDirectory: path.join(dataDirectory, 'blob-cache'),
     cacheBytes: blobCache,
     isDirect: content === 'direct',
-    keysFile: file === null ? null : toAbsolute(KEYS_FILE, file),
+    keysFile: keys === null ? null : toAbsolute('blobs', keys),
   }
 }
 
-const KEYS_FILE = 'blobsKeysFile'
-
 /** null: they come from where the process runs. */
-export function toBlobsKeys(
-  { blobsKeys, blobsKeysFile: file }: SettingValues,
-  toAbsolute: ToAbsolute,
-): Secret<string> | null {
-  return file === null ? blobsKeys : readKeysFile(toAbsolute(KEYS_FILE, file))
+export function toBlobsKeys({ blobs, blobsKeys }: SettingValues, toAbsolute: ToAbsolute): Secret<string> | null {
+  const file = blobs?.keys ?? null
+  return file === null ? blobsKeys : readKeysFile(toAbsolute('blobs', file))
 }
 
 export function readKeysFile(path: string): Secret<string> {
-  const keys = readSecretFile(KEYS_FILE, path)
+  const keys = readSecretFile('blobs', path)
   try {
     return readBucketKeys(keys.reveal())
   } catch (error) {
-    throw new ConfigError(`${KEYS_FILE} names a file whose first line ${(error as Error).message}`)
+    throw new ConfigError(`blobs names a file whose first line ${(error as Error).message}`)
   }
 }

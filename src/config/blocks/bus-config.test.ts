@@ -61,11 +61,12 @@ test('NATS servers are several or one, with their credentials in the environment
   assert.ok(byToken.config.bus.kind === 'nats' && byToken.config.bus.user === null, 'a name alone is a token')
   assert.equal(byToken.secrets.busPassword?.reveal(), 'pass-word/@:')
   assert.ok(!JSON.stringify(byToken.config).includes('pass-word'))
-  const { bus } = load({ bus: 'tls://one', busCredentialsFile: 'svc.creds' }).config
+  const { bus } = load({ bus: 'tls://one?credentials=svc.creds' }).config
   assert.ok(bus.kind === 'nats' && bus.isEncrypted && bus.credentialsFile === '/nowhere/svc.creds')
   assert.match(refusal({ bus: 'nats://ann:pass-word@one' }), /^bus \(from --bus\) holds credentials.*ATELIER_BUS/)
   assert.match(refusal({ bus: 'nats://pass-word@one' }), /^bus \(from --bus\) holds credentials.*ATELIER_BUS/)
-  assert.match(refusal({ busCredentialsFile: 'x' }, { env }), /holds credentials, and busCredentialsFile .* keep one/)
+  const both = { ...SHARED, [ENV.bus]: 'nats://ann:pass-word@one?credentials=x' }
+  assert.match(refusal({}, { env: both }), /names a file of credentials; keep one/)
   for (const wrong of [
     ...[
       'redis://x',
@@ -95,9 +96,8 @@ test('files of certificates are named in the address of NATS servers, and must b
 })
 
 test('what is about several processes does not fit SQLite, nor dialling NATS', () => {
-  const wrong = { bus: 'nats://one', busCredentialsFile: 'x', internalPort: '8190', advertise: 'here' }
+  const wrong = { bus: 'nats://one', internalPort: '8190', advertise: 'here' }
   for (const [name, value] of Object.entries(wrong))
     assert.match(refusal({ [name]: value }, { env: {} }), new RegExp(`^${name} .*SQLite serves one process`))
-  assert.match(refusal({ busCredentialsFile: 'x' }), /bus names none/)
   assert.match(refusal({ bus: 'nats://one', advertise: 'here' }), /^advertise .*they do not; leave it out/)
 })

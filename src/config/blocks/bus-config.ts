@@ -33,10 +33,10 @@ export interface ListenerConfig {
 }
 
 export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusConfig {
-  const { database, bus, busCredentialsFile: file } = values
+  const { database, bus } = values
   if (database === null) return { kind: 'local' }
   if (bus === null) return { kind: 'notify', listener: toListener(values) }
-  const { servers, isEncrypted, user, rootCertificate: root, clientCertificate: own } = bus
+  const { servers, isEncrypted, user, rootCertificate: root, clientCertificate: own, credentials } = bus
   const toFile = (parameter: string, given: string) =>
     mustBeReadable(`bus names the ${parameter}`, toAbsolute('bus', given))
   return {
@@ -46,7 +46,7 @@ export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusC
       certificate: toFile('sslcert', own.certificate),
       key: toFile('sslkey', own.key),
     },
-    credentialsFile: file === null ? null : toAbsolute('busCredentialsFile', file),
+    credentialsFile: credentials === null ? null : toAbsolute('bus', credentials),
   }
 }
 

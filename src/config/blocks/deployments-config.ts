@@ -8,6 +8,7 @@ export function toDeploymentsConfig(values: SettingValues) {
     /** null: deployments are reached by prefix only. */
     domain: values.deploymentsDomain,
     hook: values.poolHook,
-    idleAfterMs: values.poolIdle,
+    /** For deployments that do not say it themselves. */
+    idleAfterMs: 300_000,
   }
 }

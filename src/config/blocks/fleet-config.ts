@@ -41,8 +41,8 @@ export function toFleetConfig(values: SettingValues) {
     idleAfterMs: 30_000,
     /** Somebody else's prompt may be long; waiting for it is better than computing the job twice. */
     queueAfterMs: 600_000,
-    /** Engines of releases: how many may be up at a time on this machine, and for how long without a job beyond a deployment's minimum. */
-    copies: { room: values.releaseEngines, idleMs: values.releaseIdle },
+    /** Engines of releases: how many may be up at a time on this machine; those above a deployment's minimum end soon, and `min` keeps others. */
+    copies: { room: values.releaseEngines, idleMs: 30_000 },
     weights: { allowsPickles: values.weightPickles === 'on' },
     recycle: { maxJobs: jobs ?? null, maxMemoryBytes: memoryBytes ?? null, maxAgeMs: ageMs ?? null },
   }

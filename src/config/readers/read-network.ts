@@ -116,10 +116,12 @@ interface NatsAddress {
   readonly user: string | null
   /** Of the user; without a user it is a token. */
   readonly password: Secret<string> | null
+  /** A file of them, as it was given. */
+  readonly credentials: string | null
 }
 
 const NATS_EXAMPLE = 'give for example nats://nats.example.com:4222'
-const NATS_PARAMETERS = ['sslrootcert', 'sslcert', 'sslkey']
+const NATS_PARAMETERS = ['sslrootcert', 'sslcert', 'sslkey', 'credentials']
 const MAX_SERVERS = 16
 const MAX_LENGTH = 2048
 
@@ -143,12 +145,19 @@ export function readNats(text: string): NatsAddress {
 }
 
 /** A name alone is a token, as for all clients of NATS. */
-function readCredentials({ username, password }: URL): Pick<NatsAddress, 'user' | 'password'> {
+function readCredentials({
+  username,
+  password,
+  searchParams,
+}: URL): Pick<NatsAddress, 'user' | 'password' | 'credentials'> {
+  const credentials = searchParams.get('credentials') || null
+  if (credentials !== null && username !== '')
+    throw new Error('has a user or a token, and names a file of credentials; keep one of them')
   if (username === '' && password !== '')
     throw new Error('has a password without a user; give user:password@host, or token@host')
   const [name, word] = [decodeURIComponent(username), decodeURIComponent(password)]
-  if (word !== '') return { user: name, password: new Secret(word) }
-  return { user: null, password: name === '' ? null : new Secret(name) }
+  if (word !== '') return { user: name, password: new Secret(word), credentials }
+  return { user: null, password: name === '' ? null : new Secret(name), credentials }
 }
 
 function readCertificates({ protocol, searchParams }: URL): Pick<NatsAddress, 'rootCertificate' | 'clientCertificate'> {
@@ -156,7 +165,8 @@ function readCertificates({ protocol, searchParams }: URL): Pick<NatsAddress, 'r
   const unknown = names.find((name) => !NATS_PARAMETERS.includes(name))
   if (unknown !== undefined)
     throw new Error(`has the parameter ${JSON.stringify(unknown)}; use ${NATS_PARAMETERS.join(', ')}`)
-  if (names.length > 0 && protocol !== 'tls:') throw new Error(`has ${names[0]} without encryption; use tls://`)
+  const aboutTls = names.find((name) => name !== 'credentials')
+  if (aboutTls !== undefined && protocol !== 'tls:') throw new Error(`has ${aboutTls} without encryption; use tls://`)
   const fileOf = (name: string) => searchParams.get(name) || null
   const [rootCertificate, certificate, key] = NATS_PARAMETERS.map(fileOf)
   if ((certificate === null) !== (key === null))

@@ -92,6 +92,8 @@ export interface BucketAddress {
   readonly region: string
   /** Whether the bucket stands in the path of an address, or before its host. */
   readonly isPathStyle: boolean
+  /** A file with the keys, as it was given. */
+  readonly keys: string | null
   /** For messages. */
   readonly shown: string
 }
@@ -99,7 +101,7 @@ export interface BucketAddress {
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 const PREFIX = /^[A-Za-z0-9!_.*()-]+(\/[A-Za-z0-9!_.*()-]+)*$/
 const REGION = /^[a-z0-9-]{1,64}$/
-const BUCKET_PARAMETERS = ['endpoint', 'publicEndpoint', 'region', 'pathStyle']
+const BUCKET_PARAMETERS = ['endpoint', 'publicEndpoint', 'region', 'pathStyle', 'keys']
 const DEFAULT_REGION = 'us-east-1'
 const BUCKET_EXAMPLE =
   'give for example s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1&pathStyle=1'
@@ -110,7 +112,7 @@ export function readBucket(text: string): BucketAddress {
   if (url === null || url.hash !== '' || url.port !== '')
     throw new Error(`is not the address of a bucket; ${BUCKET_EXAMPLE}`)
   if (url.username !== '' || url.password !== '')
-    throw new Error('holds a user name; give the keys in ATELIER_BLOBS_KEYS, or by --blobs-keys-file')
+    throw new Error('holds a user name; give the keys in ATELIER_BLOBS_KEYS, or a file of them with keys=<file>')
   const unknown = [...url.searchParams.keys()].find((name) => !BUCKET_PARAMETERS.includes(name))
   if (unknown !== undefined)
     throw new Error(`has the parameter ${JSON.stringify(unknown)}; use ${BUCKET_PARAMETERS.join(', ')}`)
@@ -130,6 +132,7 @@ export function readBucket(text: string): BucketAddress {
     publicEndpoint: publicEndpoint === null ? endpoint : readEndpoint('publicEndpoint', publicEndpoint),
     region,
     isPathStyle: readPathStyle(url.searchParams, endpoint),
+    keys: url.searchParams.get('keys') || null,
     shown: `s3://${bucket}/${prefix} at ${endpoint}`,
   }
 }

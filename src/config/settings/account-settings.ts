@@ -1,7 +1,6 @@
 /** Settings of the kinds that many accounts share: who may call, what it costs, how deployments are reached, who is told. */
 import path from 'node:path'
 import { readBlock, readSwitch, readWordOr } from '../readers/read-choice.ts'
-import { readDurationMs, SECOND, YEAR } from '../readers/read-quantity.ts'
 import { readToken, readWebhookSecret } from '../secrets.ts'
 import type { SettingTable } from './setting.ts'
 
@@ -79,13 +78,6 @@ export const DEPLOYMENT_SETTINGS = {
     help: 'Signs what is sent to an address of `poolHook`, as `whsec_` and 24 to 64 bytes in base64 (docs/webhooks.md). `none`: the service signs with a key of its own, which receivers cannot verify.',
     who: 'Operators whose receiver of these calls checks who makes them.',
     isSecret: true,
-  },
-  poolIdle: {
-    argument: '<duration>',
-    fallback: '5m',
-    read: readDurationMs({ min: SECOND, max: YEAR }),
-    help: 'After how long without a job a deployment goes to sleep; a job wakes it.',
-    who: 'Operators who weigh the cost of an idle machine against the wait for a start.',
   },
 } as const satisfies SettingTable
 

@@ -158,13 +158,6 @@ export const FLEET_SETTINGS = {
     help: 'How many engines of releases may be up at a time on this machine: one for each graphics card. With one, an update of a deployment takes that one over for a moment, and jobs wait meanwhile.',
     who: 'Operators of machines with several graphics cards, or with one alone.',
   },
-  releaseIdle: {
-    argument: '<duration>',
-    fallback: '30s',
-    read: readDurationMs({ min: SECOND, max: DAY }),
-    help: "After how long without a job an engine of a release ends that is above its deployment's minimum; a job starts it again.",
-    who: 'Operators who weigh the memory of an idle engine against the wait for its start.',
-  },
 } as const satisfies SettingTable
 
 export const FRONTEND_SETTINGS = {

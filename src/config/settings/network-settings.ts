@@ -1,5 +1,5 @@
 /** Where the service listens, how it is reached, and how its processes hear of each other. */
-import { readList, readPath, readSwitch, readWordOr } from '../readers/read-choice.ts'
+import { readList, readSwitch, readWordOr } from '../readers/read-choice.ts'
 import {
   readAdvertised,
   readCidr,
@@ -119,16 +119,9 @@ export const NETWORK_SETTINGS = {
     argument: '<url>',
     fallback: 'auto',
     read: readWordOr('auto', null, readNats),
-    help: 'How processes that share a `database` notify each other. `auto`: through the database itself. `nats://host:4222` or `tls://…`, several comma separated: through NATS servers, for some thirty processes and more, or where processes cannot connect to each other. With credentials `nats://user:password@host` or `nats://token@host`, which belong in the variable or in `busCredentialsFile`, never on a command line; with `tls://`, `?sslrootcert=<file>` names your own authority, `sslcert` and `sslkey` what this process shows. See docs/scale-out.md.',
+    help: 'How processes that share a `database` notify each other. `auto`: through the database itself. `nats://host:4222` or `tls://…`, several comma separated: through NATS servers, for some thirty processes and more, or where processes cannot connect to each other. With credentials `nats://user:password@host` or `nats://token@host`, which belong in the variable, never on a command line; `?credentials=<file>` names a file of them as the tools of NATS make it (`.creds`), or with the seed of an nkey; with `tls://`, `?sslrootcert=<file>` names your own authority, `sslcert` and `sslkey` what this process shows. See docs/scale-out.md.',
     who: 'Operators of some thirty processes or more, or of processes that cannot reach each other.',
     isSecret: true,
-  },
-  busCredentialsFile: {
-    argument: '<file>',
-    fallback: 'none',
-    read: readWordOr('none', null, readPath),
-    help: 'A file of credentials for the NATS servers of `bus`, as their tools make it (`.creds`), or with the seed of an nkey. It is read again for each connection.',
-    who: 'Operators whose NATS servers ask for credentials files or nkeys.',
   },
   internalPort: {
     argument: '<port>',

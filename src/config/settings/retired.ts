@@ -100,6 +100,7 @@ export const RETIRED: Readonly<Record<string, string | Bound | Folded>> = {
     readTime,
     600_000,
   ),
+  poolIdle: bound('a deployment without an idle time of its own sleeps after 5 min without a job', readTime, 300_000),
   recycleJobs: inRecycleAfter(readRecycleJobs),
   recycleMemory: inRecycleAfter(readRecycleMemory),
   recycleAge: inRecycleAfter(readRecycleAge),

@@ -56,11 +56,11 @@ describe('a setting that may be nothing', () => {
     { comfyuiLaunch: 'x {port}', comfyuiFrontend: 'editor' },
     SHARED,
     { ...SHARED, bus: 'nats://ann:pass@one' },
-    { ...SHARED, bus: 'nats://one', busCredentialsFile: 'keys' },
+    { ...SHARED, bus: 'nats://one?credentials=keys' },
     { ...SHARED, database: 'postgres://a:b@localhost/shop' },
     { ...SHARED, role: 'api' },
     { ...BUCKET, blobsKeys: 'id:secret-of-the-bucket' },
-    { ...BUCKET, blobsKeysFile: 'keys' },
+    { ...BUCKET, blobs: `${BUCKET.blobs}&keys=keys` },
   ]
   const toEnv = (settings: Partial<Record<SettingName, string>>) =>
     Object.fromEntries(Object.entries(settings).map(([name, text]) => [ENV[name as SettingName], text]))

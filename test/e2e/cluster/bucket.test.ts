@@ -231,13 +231,18 @@ test('keys of a session in a file are read again when the storage no longer take
   await using database = await createTestDatabase()
   await using fake = await startFakeS3()
   const dataDir = await mkdtemp(join(tmpdir(), 'atelier-bucket-'))
-  const blobsKeysFile = join(dataDir, 'keys')
+  const keysFile = join(dataDir, 'keys')
   const giveKeys = async () => {
     const { id, secret, token } = fake.issue(new Date(Date.now() + fake.skewMs + 3_600_000))
-    await writeFile(blobsKeysFile, `${id}:${secret}:${token}\n`)
+    await writeFile(keysFile, `${id}:${secret}:${token}\n`)
   }
   await giveKeys()
-  const settings = { database: database.url, secretKey: SECRET_KEY, blobs: fake.blobsUrl, blobsKeysFile, workers: '0' }
+  const settings = {
+    database: database.url,
+    secretKey: SECRET_KEY,
+    blobs: `${fake.blobsUrl}&keys=${keysFile}`,
+    workers: '0',
+  }
   const app = await startTestApp({ dataDir, settings })
   const client = new CheckedClient(app.url)
   await client.uploaded('a.png', patterned(1000))

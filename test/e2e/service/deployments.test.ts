@@ -134,9 +134,9 @@ describe('a life', () => {
   })
 
   test('a deployment that sleeps wakes for a job, also after a restart of the service', async () => {
-    const own = await startShared({ kind: 'serverless', poolIdle: '1s' })
+    const own = await startShared({ kind: 'serverless' })
     const owner = await own.account('team-a')
-    await own.admin('POST', '/deployments', { id: 'sleepy', workers: 1 })
+    await own.admin('POST', '/deployments', { id: 'sleepy', workers: 1, idle_after_ms: 1000 })
     await own.untilDeployment('sleepy', 'ready')
     const again = await own.service.restart()
     const headers = { authorization: `Bearer ${owner.key}` }

@@ -81,7 +81,8 @@ interface BucketMistake {
   readonly remedy: string
 }
 
-const GIVE_KEYS = 'set ATELIER_BLOBS_KEYS to id:secret (or id:secret:token), or give --blobs-keys-file'
+const GIVE_KEYS =
+  'set ATELIER_BLOBS_KEYS to id:secret (or id:secret:token), or name a file of them with keys=<file> in blobs'
 const MISTAKES: Readonly<Record<string, BucketMistake>> = {
   InvalidAccessKeyId: { fault: 'the storage does not know the key id', remedy: GIVE_KEYS },
   SignatureDoesNotMatch: { fault: 'the secret does not belong to the key id', remedy: GIVE_KEYS },

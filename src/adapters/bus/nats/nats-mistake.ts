@@ -37,14 +37,14 @@ export class NatsRefusal extends Error implements NatsMistake {
 const REFUSED: Readonly<Record<ShownCredentials, NatsMistake>> = {
   nothing: {
     fault: 'the servers want credentials',
-    remedy: 'set ATELIER_BUS to an address with user:password@ or token@, or give --bus-credentials-file',
+    remedy: 'set ATELIER_BUS to an address with user:password@ or token@, or name a file with ?credentials=<file>',
   },
   password: { fault: 'the servers refuse the user and the password', remedy: 'correct them in ATELIER_BUS' },
   token: {
     fault: 'the servers refuse the token',
     remedy: 'correct it in ATELIER_BUS, or give user:password@ if it was meant as a user',
   },
-  file: { fault: 'the servers refuse the credentials of the file', remedy: 'correct what busCredentialsFile names' },
+  file: { fault: 'the servers refuse the credentials of the file', remedy: 'correct the file that bus names' },
 }
 
 const UNKNOWN_AUTHORITY = [
@@ -66,7 +66,7 @@ export function toRefusal(error: unknown, shown: ShownCredentials): NatsRefusal 
 function toMistake(error: unknown, shown: ShownCredentials): NatsMistake | null {
   if (error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError) return REFUSED[shown]
   if (error instanceof UnreadableCredentials)
-    return { fault: 'the file of credentials holds none', remedy: 'correct what busCredentialsFile names' }
+    return { fault: 'the file of credentials holds none', remedy: 'correct the file that bus names' }
   if (!(error instanceof Error)) return null
   const code = codeOf(error)
   if (UNKNOWN_AUTHORITY.includes(code)) {
