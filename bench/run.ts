@@ -1,5 +1,5 @@
 /**
- * `npm run bench [scenario …]`: measures every figure of the README, as ratios within this one run. Prints a table and
+ * `npm run bench [scenario …]`: measures every figure of docs/performance.md, as ratios within this one run. Prints a table and
  * writes bench/results/latest.json. Exits 1 when a bar is missed. With `--compare <commit>` it measures this checkout against
  * another one instead (compare.ts).
  */
