@@ -94,7 +94,7 @@ export type ProviderRefusal =
   | ({ readonly reason: 'failed' } & Refused)
   /** It did not answer within its own bound. */
   | ({ readonly reason: 'timeout' } & Refused)
-  /** Nothing was sent: the circuit is open, or there was no capacity before the deadline. `generation` is `none`. */
+  /** Nothing was sent: calls stay away from it, or there was no capacity before the deadline. `generation` is `none`. */
   | ({ readonly reason: 'unavailable'; readonly retryAfterSeconds: number | null } & Refused)
   /** The provider is this service itself, and its own rules refuse the call. `generation` is `none`. */
   | ({ readonly reason: 'refused'; readonly refusal: RouterRefusal } & Refused)
@@ -164,6 +164,8 @@ export interface Provider {
   deduplicates(model: Model, input: JsonRecord | null): boolean
   /** Whether it calls `sending` when bytes leave. A submit of one that does not counts as sent from the beginning. */
   readonly announcesSends?: boolean
+  /** Calls stay away for a while when it keeps failing; left out: its failures say nothing about the next call. */
+  readonly isPausedAfterFailures?: boolean
   submit(call: ProviderCall, options: SubmitOptions): Promise<SubmitOutcome>
   poll(task: ProviderTask, options: ProviderOptions): Promise<PollOutcome>
   /** Passes a question on; null: the provider could not be reached. Absent where nobody may ask it anything. */

@@ -2,8 +2,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readRetryAfterMs } from '../../../src/adapters/providers/declarative/calls/call-api.ts'
-import { createCircuitBreaker } from '../../../src/adapters/providers/declarative/provider-context.ts'
-import { createFixedClock } from '../../support/fixed-clock.ts'
 import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
 import { openaiFake } from '../../support/providers/fake-providers/direct.ts'
 import { type FakeCard, startFakeProvider } from '../../support/providers/fake-providers/fake-card.ts'
@@ -102,33 +100,6 @@ test('a redirect of the API is not followed: the key would go along', async () =
   assert.equal(fake.requests.length, 1)
 })
 
-test('a provider that fails again and again is left alone for a while, then one call tries', async () => {
-  let isDown = true
-  await using fake = await startFakeProvider(
-    openaiWith((call) => {
-      if (isDown) return { status: 500, json: {} }
-      call.begin()
-      return { json: { data: [{ b64_json: 'eA==' }] } }
-    }),
-  )
-  await using under = await openProviderUnderTest(fake)
-  for (let count = 0; count < 8; count++) await under.submit('openai/gpt-image-1', INPUT)
-  const asked = fake.requests.length
-  const spared = await under.submit('openai/gpt-image-1', INPUT)
-  assert.equal(fake.requests.length, asked)
-  assert.deepEqual(spared.outcome === 'refused' && spared.refusal, {
-    reason: 'unavailable',
-    message: 'openai is not working at the moment',
-    upstreamStatus: null,
-    generation: 'none',
-    retryAfterSeconds: 15,
-  })
-  isDown = false
-  under.clock.advance(15_000)
-  assert.equal((await under.submit('openai/gpt-image-1', INPUT)).outcome, 'finished')
-  assert.equal((await under.submit('openai/gpt-image-1', INPUT)).outcome, 'finished')
-})
-
 test('a running task holds its slot at the provider until it has ended', async () => {
   await using fake = await startFakeProvider(bflFake)
   fake.pendingPolls = 0
@@ -136,7 +107,7 @@ test('a running task holds its slot at the provider until it has ended', async (
   const first = await under.submit('bfl/flux-2-pro', INPUT)
   const second = under.submit('bfl/flux-2-pro', INPUT)
   await new Promise((resolve) => setImmediate(resolve))
-  assert.deepEqual(under.provider.health(), { isOpen: false, taken: 1, waiting: 1 })
+  assert.deepEqual(under.provider.health(), { taken: 1, waiting: 1 })
   assert.equal(first.outcome, 'accepted')
   await under.poll('bfl/flux-2-pro', first.outcome === 'accepted' ? first.handle : null)
   assert.equal((await second).outcome, 'accepted')
@@ -152,18 +123,6 @@ test('a call with a key of the account itself takes no slot, and its refusals ar
   fake.scenario = 'arrears'
   await under.submit('bfl/flux-2-pro', INPUT)
   assert.deepEqual(under.logged, [])
-})
-
-test('a breaker lets one call through after its pause and the others wait for its result', () => {
-  const clock = createFixedClock()
-  const breaker = createCircuitBreaker(clock)
-  for (let count = 0; count < 8; count++) breaker.failed()
-  assert.equal(breaker.refuseMs(), 15_000)
-  clock.advance(15_000)
-  assert.equal(breaker.refuseMs(), 0)
-  assert.equal(breaker.refuseMs(), 15_000)
-  breaker.succeeded()
-  assert.equal(breaker.refuseMs(), 0)
 })
 
 test('a wait is asked for in seconds or as a date', () => {

@@ -215,3 +215,19 @@ test('a provider that keeps failing is left out for a while, and calls cost noth
   assert.equal((await run()).by, 'south')
   assert.equal(painters.north.requests, before)
 })
+
+test('a model that one provider alone may serve is left out in the same way, and its callers are told when to come back', async () => {
+  faults.north = '500 before'
+  for (let sent = 0; sent < 5; sent++) assert.equal((await run({}, '?fallback_provider=false')).status, 502)
+  const before = painters.north.requests
+  faults.north = 'none'
+  const answer = await fetch(`${app.url}/v2/models/${PAINTER}?fallback_provider=false`, {
+    method: 'POST',
+    body: JSON.stringify({ prompt: 'a fox in a pause' }),
+  })
+  assert.equal(answer.status, 503)
+  assert.equal(answer.headers.get('x-comfy-error-type'), 'service_unavailable')
+  const seconds = Number(answer.headers.get('retry-after'))
+  assert.ok(seconds > 0 && seconds <= 30, `${seconds}`)
+  assert.equal(painters.north.requests, before, 'nothing is sent to find out')
+})

@@ -1,5 +1,5 @@
 /**
- * A provider made of rules. It owns what all its calls share (connections, slots, the breaker) and puts the steps in
+ * A provider made of rules. It owns what all its calls share (connections, slots) and puts the steps in
  * order. The first of them is below, the others are under `calls`.
  */
 
@@ -35,7 +35,6 @@ import { createAsk, createPoll } from './calls/poll-task.ts'
 import {
   chooseKey,
   compileAuth,
-  createCircuitBreaker,
   createTaskSlots,
   type DeclarativeDeps,
   openApiClient,
@@ -49,7 +48,7 @@ import { type Judgement, meaningOfStatus, type ProviderRules } from './rules/rul
 import { checkModelRules } from './rules/rules-schema.ts'
 
 export interface DeclarativeProvider extends Provider, AsyncDisposable {
-  readonly health: () => { readonly isOpen: boolean; readonly taken: number; readonly waiting: number }
+  readonly health: () => { readonly taken: number; readonly waiting: number }
 }
 
 export function openDeclarativeProvider(
@@ -75,7 +74,6 @@ export function openDeclarativeProvider(
     slots,
     concurrency,
     taskSlots,
-    breaker: createCircuitBreaker(deps.clock),
     authHeaders: compileAuth(rules.auth, deps.clock),
     settings: { ...rules.settings, ...settings.values },
     messages: rules.messages.map(readJsonPath),
@@ -104,11 +102,12 @@ export function openDeclarativeProvider(
       return compiledModel.rules.deduplicates === true || (input !== null && isFindable(compiledModel, input))
     },
     announcesSends: true,
+    isPausedAfterFailures: true,
     submit: createSubmit(context, deps),
     poll,
     cancel,
     ask: createAsk(context, deps),
-    health: () => ({ isOpen: context.breaker.isOpen, taken: slots.taken, waiting: slots.waiting }),
+    health: () => ({ taken: slots.taken, waiting: slots.waiting }),
     async [Symbol.asyncDispose]() {
       taskSlots.clear()
       await client[Symbol.asyncDispose]()
@@ -133,15 +132,13 @@ interface Step {
 }
 
 function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider['submit'] {
-  const { rules, breaker, taskSlots } = context
+  const { rules, taskSlots } = context
   const takeSlot = createTakeSlot(context, deps)
   const send = createSend(context, deps)
 
   return async function submit(call, options) {
     const access = await chooseKey(deps, call)
     if (access === null) return refused(call.isOwnKey === true ? keyIsGone(rules.provider) : noKey(rules.provider))
-    const pauseMs = breaker.refuseMs()
-    if (pauseMs > 0) return refused(unavailable(`${rules.provider} is not working at the moment`, pauseMs))
     const model = context.modelOf(call.model)
     const operation = chooseOperation(model, call.input, context.settings)
     if (operation === undefined) return refused(noOperation())

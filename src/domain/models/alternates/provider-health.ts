@@ -7,6 +7,7 @@
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { ProviderRefusal, SubmitOutcome } from '../provider.ts'
 
 export interface ProviderHealth {
   /** For how long it is paused; 0: it is not, or may be tried. */
@@ -131,6 +132,24 @@ export function createProviderHealth({ store, clock, log }: HealthDeps): Provide
       pauses = stored
     },
   }
+}
+
+/** What an outcome says about its provider; null: nothing. */
+export function toVerdict(outcome: SubmitOutcome, isOwnKey: boolean): 'worked' | 'failed' | null {
+  if (outcome.outcome !== 'refused') return 'worked'
+  const { reason, upstreamStatus, generation } = outcome.refusal
+  // What it has against a key of an account is about that key, which may be another one in a moment.
+  if (isOwnKey && upstreamStatus !== null && generation === 'none') return null
+  if (reason === 'failed' || reason === 'timeout') return 'failed'
+  // A refused input or content is an answer: the provider works. The rest was not asked at all.
+  return upstreamStatus !== null && (reason === 'policy' || reason === 'invalid') ? 'worked' : null
+}
+
+/** What a call is told that is not sent for this reason. */
+export function toPaused(provider: string, pausedMs: number): ProviderRefusal {
+  const retryAfterSeconds = Math.max(1, Math.ceil(pausedMs / 1000))
+  const message = `${provider} is not working at the moment`
+  return { reason: 'unavailable', message, upstreamStatus: null, generation: 'none', retryAfterSeconds }
 }
 
 function medianOf(times: readonly number[]): number | null {

@@ -5,6 +5,8 @@
  */
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EventBus } from '../../events/event-bus.ts'
+import { toHealthName } from '../alternates/prepare-attempts.ts'
+import { type ProviderHealth, toPaused, toVerdict } from '../alternates/provider-health.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
 import type { RequestStore } from '../queue/request-store.ts'
@@ -20,7 +22,7 @@ import {
 } from './conclude-call.ts'
 import { createSending, type DrivenCall, type SentJournal, SentJournalError, servingModelOf } from './live-calls.ts'
 import type { ToldTask } from './told-task.ts'
-import { type AttemptDeps, type AttemptObserver, createTryAttempts, type Dispatch } from './try-attempts.ts'
+import { type AttemptObserver, createTryAttempts, type Dispatch } from './try-attempts.ts'
 
 /** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */
 export interface CallObserver extends AttemptObserver {
@@ -45,7 +47,7 @@ export interface CallObserver extends AttemptObserver {
 
 export interface DriveDeps extends ConcludeDeps {
   readonly store: Pick<CallStore, 'finish' | 'keepProgress' | 'beginAttempt'>
-  readonly health: AttemptDeps['health']
+  readonly health: Pick<ProviderHealth, 'enter' | 'note'>
   readonly requests: Pick<RequestStore, 'putBack'>
   readonly observer: CallObserver
   readonly journal: Pick<SentJournal, 'record' | 'retract' | 'forget'>
@@ -199,7 +201,8 @@ function createPoll(deps: DriveDeps, { leave, end }: Ends) {
 }
 
 function createSubmitUntilSent(deps: DriveDeps, { leave }: Ends) {
-  const { clock, journal, log, stopping } = deps
+  const { log, stopping, clock } = deps
+  const submitWhileItWorks = createSubmitWhileItWorks(deps)
 
   /**
    * A queued call has no client that would repeat it, so if it could not be sent it keeps its slot and retries until its time is over.
@@ -214,7 +217,7 @@ function createSubmitUntilSent(deps: DriveDeps, { leave }: Ends) {
     const { live, isQueued } = call
     const giveUpAt = startedAt.getTime() + dispatch.deadlineMs
     while (true) {
-      const outcome = await trySubmit(call, provider, dispatch, startedAt)
+      const outcome = await submitWhileItWorks(call, provider, dispatch, startedAt)
       const pauseMs = isQueued && dispatch.isImpatient !== true ? toPauseBeforeSending(outcome) : null
       if (pauseMs === null || clock.now().getTime() + pauseMs >= giveUpAt) return outcome
       await sleep(pauseMs, live.signal)
@@ -240,6 +243,12 @@ function createSubmitUntilSent(deps: DriveDeps, { leave }: Ends) {
       leave({ live })
     }
   }
+
+  return submitUntilSent
+}
+
+function createSubmitWhileItWorks(deps: DriveDeps) {
+  const { clock, health, journal, log } = deps
 
   async function trySubmit(
     driven: DrivenCall,
@@ -271,7 +280,25 @@ function createSubmitUntilSent(deps: DriveDeps, { leave }: Ends) {
     }
   }
 
-  return submitUntilSent
+  /** A provider that keeps failing is not asked; every answer, and every silence, tells how it is. */
+  return async function submitWhileItWorks(
+    driven: DrivenCall,
+    provider: Provider,
+    dispatch: Dispatch,
+    startedAt: Date,
+  ): Promise<SubmitOutcome> {
+    if (provider.isPausedAfterFailures !== true) return trySubmit(driven, provider, dispatch, startedAt)
+    const keyOwner = driven.isOwnKey ? 'account' : 'service'
+    const name = toHealthName({ modelId: servingModelOf(driven).id, keyOwner }, driven.live.ref.accountId)
+    // A second submit of a call that was sent before only asks what became of the first.
+    const pausedMs = dispatch.isRepeat ? 0 : await health.enter(name)
+    if (pausedMs > 0) return { outcome: 'refused', refusal: toPaused(provider.name, pausedMs) }
+    const sentAt = clock.now().getTime()
+    const outcome = await trySubmit(driven, provider, dispatch, startedAt)
+    const verdict = toVerdict(outcome, driven.isOwnKey)
+    if (verdict !== null) health.note(name, verdict, clock.now().getTime() - sentAt)
+    return outcome
+  }
 }
 
 type Ends = ReturnType<typeof createEnds>

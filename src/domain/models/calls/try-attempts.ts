@@ -1,8 +1,7 @@
 /** Sends a call to the providers of its plan, one after the other, until one has taken it or nobody may be asked any more. */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { type ReadyAttempt, toHealthName } from '../alternates/prepare-attempts.ts'
-import type { ProviderHealth } from '../alternates/provider-health.ts'
+import type { ReadyAttempt } from '../alternates/prepare-attempts.ts'
 import type { JsonRecord } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, SubmitOutcome } from '../provider.ts'
 import { type AttemptEnd, type CallPlan, toServed, withEnd } from './call-plan.ts'
@@ -16,10 +15,9 @@ export interface AttemptObserver {
   fellBack(move: { readonly from: string; readonly to: string; readonly reason: string }): void
 }
 
-export interface AttemptDeps {
+interface AttemptDeps {
   readonly store: Pick<CallStore, 'beginAttempt'>
   readonly journal: Pick<SentJournal, 'retract'>
-  readonly health: Pick<ProviderHealth, 'enter' | 'pausedMs' | 'note'>
   readonly observer: AttemptObserver
   readonly clock: Clock
   readonly log: Log
@@ -65,21 +63,7 @@ interface Sent {
 type SubmitOne = (call: DrivenCall, provider: Provider, dispatch: Dispatch, startedAt: Date) => Promise<Sent['outcome']>
 
 export function createTryAttempts(deps: AttemptDeps, submitOne: SubmitOne) {
-  const { store, journal, health, observer, clock, log, stopping } = deps
-
-  /** One attempt; `isLast`: no other may follow. */
-  async function tryOne(sent: Omit<Sent, 'outcome'>, dispatch: Dispatch, step: Step): Promise<Sent['outcome']> {
-    const { name, isLast, startedAt } = step
-    // A second submit of a call that was sent before only asks what became of the first.
-    const pausedMs = dispatch.isRepeat ? 0 : await health.enter(name)
-    if (pausedMs > 0) return { outcome: 'refused', refusal: paused(sent.provider.name, pausedMs) }
-    const sentAt = clock.now().getTime()
-    const outcome = await submitOne(sent.call, sent.provider, { ...dispatch, isImpatient: !isLast }, startedAt)
-    if (outcome === 'left') return outcome
-    const verdict = toVerdict(outcome)
-    if (verdict !== null) health.note(name, verdict, clock.now().getTime() - sentAt)
-    return outcome
-  }
+  const { store, journal, observer, clock, log, stopping } = deps
 
   /** False: the call is not this node's any more. */
   async function moveOn(call: DrivenCall, at: Attempt): Promise<boolean> {
@@ -105,8 +89,10 @@ export function createTryAttempts(deps: AttemptDeps, submitOne: SubmitOne) {
       const next = plan.attempts[attemptIndex + 1]
       const isLast = next === undefined || dispatch.isRepeat
       const sent = toSent(call, dispatch, { plan, attemptIndex })
-      const step = { name: toHealthName(attempt, live.ref.accountId), isLast, startedAt }
-      const outcome = sent === null ? GONE : await tryOne(sent, sent.dispatch, step)
+      const outcome =
+        sent === null
+          ? GONE
+          : await submitOne(sent.call, sent.provider, { ...sent.dispatch, isImpatient: !isLast }, startedAt)
       const end = outcome === 'left' || outcome.outcome !== 'refused' ? null : toAttemptEnd(outcome.refusal)
       observer.attempted({ provider: attempt.provider, model: attempt.modelId, outcome: toWord(outcome, end) })
       const isOver = isLast || live.isLost || live.isAskedToStop || stopping.aborted || clock.now().getTime() >= lateAt
@@ -157,12 +143,6 @@ const GONE: SubmitOutcome = {
   },
 }
 
-interface Step {
-  readonly name: string
-  readonly isLast: boolean
-  readonly startedAt: Date
-}
-
 /** The call as it is at one attempt of its plan: with the model that is called, its price and its key. */
 export function atAttempt(
   call: DrivenCall,
@@ -179,26 +159,11 @@ export function atAttempt(
   return { ...call, quote, isOwnKey: attempt?.keyOwner === 'account', serving }
 }
 
-/** What an outcome says about its provider; null: nothing. */
-function toVerdict(outcome: SubmitOutcome): 'worked' | 'failed' | null {
-  if (outcome.outcome !== 'refused') return 'worked'
-  const { reason, upstreamStatus } = outcome.refusal
-  if (reason === 'failed' || reason === 'timeout') return 'failed'
-  // A refused input or content is an answer: the provider works. The rest was not asked at all.
-  return upstreamStatus !== null && (reason === 'policy' || reason === 'invalid') ? 'worked' : null
-}
-
 function toWord(outcome: Sent['outcome'], end: string | null): string {
   if (outcome === 'left') return 'left'
   if (outcome.outcome !== 'refused') return outcome.outcome
   if (end !== null) return end
   return outcome.refusal.generation === 'possible' ? 'lost' : 'refused'
-}
-
-function paused(provider: string, pausedMs: number): ProviderRefusal {
-  const retryAfterSeconds = Math.max(1, Math.ceil(pausedMs / 1000))
-  const message = `${provider} is not working at the moment`
-  return { reason: 'unavailable', message, upstreamStatus: null, generation: 'none', retryAfterSeconds }
 }
 
 /**

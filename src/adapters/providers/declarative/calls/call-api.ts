@@ -1,4 +1,4 @@
-/** One request to the provider for a step of a call, with its bounds; observer and circuit breaker are told of the result. */
+/** One request to the provider for a step of a call, with its bounds; the observer is told of the result. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import { createBackoff, MAX_TIMER_MS } from '../../../../../lib/waiting/sleep.ts'
@@ -37,10 +37,7 @@ interface CallApiOptions {
 
 type CallApi = (request: Omit<ApiRequest, 'keyHeaders'>, key: string, options: CallApiOptions) => Promise<ReadAnswer>
 
-export function createCallApi(
-  { rules, client, breaker, authHeaders }: ProviderContext,
-  deps: DeclarativeDeps,
-): CallApi {
+export function createCallApi({ rules, client, authHeaders }: ProviderContext, deps: DeclarativeDeps): CallApi {
   return async function callApi(request, key, { model, kind, signal, deadline, maxBytes, isBytes }) {
     const startedMs = performance.now()
     const leftMs = Math.max(1, deadline.getTime() - deps.clock.now().getTime())
@@ -71,12 +68,9 @@ export function createCallApi(
         },
       )
       tell(answer.status)
-      if (answer.status >= 500) breaker.failed()
-      else breaker.succeeded()
       return readAnswer(answer)
     } catch (error) {
       tell(error instanceof ExchangeError ? error.status : null)
-      if (error instanceof ExchangeError && error.fault !== 'aborted') breaker.failed()
       throw error
     }
   }
