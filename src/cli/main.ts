@@ -108,6 +108,7 @@ const COMMANDS: readonly CommandModule[] = [
   },
   { names: ['run'], load: async () => (await import('./run/run.ts')).addRun },
   { names: ['endpoints'], load: async () => (await import('./endpoints/endpoints.ts')).addEndpoints },
+  { names: ['env'], load: async () => (await import('./env/env.ts')).addEnv },
   { names: ['convert'], load: async () => (await import('./run/convert.ts')).addConvert },
   { names: ['mcp'], load: async () => (await import('./mcp.ts')).addMcp },
   { names: ['trace'], load: async () => (await import('./trace.ts')).addTrace },

@@ -5,8 +5,16 @@
 import type { Command } from 'commander'
 import { type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { RunClient } from '../server/client.ts'
-import { addServerFlags, askServer } from '../server/server-flags.ts'
-import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import {
+  type Ask,
+  addServerCommands,
+  type Options,
+  type Said,
+  type ServerCommand,
+  textOf,
+  toFile,
+} from '../server/server-commands.ts'
+import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import {
   askEndpoints,
   type DifferenceWire,
@@ -17,7 +25,6 @@ import {
   readVersion,
   type VersionSummaryWire,
 } from './endpoint-api.ts'
-import { type Ask, type Options, type Said, textOf, toFile } from './endpoint-command.ts'
 import {
   toDifferenceLines,
   toEndpointLines,
@@ -33,14 +40,6 @@ import { importFile, preview, publish } from './publish.ts'
 import { listShares, SHARE_FLAGS, share, unshare } from './share.ts'
 import { writeClient } from './write-client.ts'
 
-interface EndpointCommand {
-  /** With its arguments, as the help shows them. */
-  readonly usage: string
-  readonly description: string
-  readonly flags?: readonly (readonly [flag: string, help: string])[]
-  readonly ask: Ask
-}
-
 const TEXT_FLAGS = [
   ['--title <text>', 'what people call it'],
   ['--description <text>', 'what it does'],
@@ -55,7 +54,7 @@ const DECLARE = [
 ] as const
 const VERSION = ['--version <version>', 'a number, latest or an alias; default: the current one'] as const
 
-const COMMANDS: readonly EndpointCommand[] = [
+const COMMANDS: readonly ServerCommand[] = [
   {
     usage: 'publish <name> <file>',
     description: 'make an endpoint, or its next version, of a workflow or of a picture that carries one',
@@ -149,29 +148,7 @@ export function addEndpoints(program: Command, terminal: Terminal, finish: Finis
     .command('endpoints')
     .description('workflows as addresses with named inputs: publish, compare, roll back, write clients')
   addPrice(endpoints, { terminal, finish })
-  for (const { usage: form, description, flags = [], ask } of COMMANDS) {
-    const command = endpoints.command(form).description(description)
-    for (const [flag, help] of flags) command.option(flag, help)
-    command.option('--json', 'print the answer of the server as JSON')
-    addServerFlags(command).action(async (...given: unknown[]) => {
-      const args = command.args
-      const options = given.at(-2) as Options
-      finish(await askServer(options, terminal, (client) => run(ask, client, args, options, terminal)))
-    })
-  }
-}
-
-async function run(
-  ask: Ask,
-  client: RunClient,
-  args: readonly string[],
-  options: Options,
-  terminal: Terminal,
-): Promise<number> {
-  const { answer, lines } = await ask(client, args, options, terminal)
-  if (options['json'] === true) printLine(terminal.stdout, stringifyLosslessJson(answer as JsonValue))
-  else for (const line of lines) printLine(terminal.stdout, toPrintable(line))
-  return EXIT.ok
+  addServerCommands(endpoints, COMMANDS, { terminal, finish })
 }
 
 async function list(client: RunClient): Promise<Said> {

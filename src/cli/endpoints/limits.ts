@@ -2,9 +2,9 @@
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { toTable } from '../admin/admin-command.ts'
 import type { RunClient } from '../server/client.ts'
+import { type Options, type Said, textOf } from '../server/server-commands.ts'
 import { CommandError, EXIT } from '../terminal.ts'
 import { askEndpoints, pathOf } from './endpoint-api.ts'
-import { type Options, type Said, textOf } from './endpoint-command.ts'
 
 interface Used {
   readonly now: number | string

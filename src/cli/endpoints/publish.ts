@@ -2,9 +2,9 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json/lossless-json.ts'
 import { ENV } from '../../config/env.ts'
 import type { RunClient } from '../server/client.ts'
+import { type Options, type Said, textOf } from '../server/server-commands.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { askEndpoints, type DraftWire, type PublishedWire } from './endpoint-api.ts'
-import { type Options, type Said, textOf } from './endpoint-command.ts'
 import { toCurl, toDifferenceLines, toFindingLines, toInputTable, toOutputLine } from './endpoint-text.ts'
 import { findDeclaration, readDeclaration, readJsonFile, readPublishFile } from './publish-files.ts'
 

@@ -4,9 +4,9 @@ import { readUsd, writeUsd } from '../../../lib/text/usd.ts'
 import { readDurationMs, SECOND, YEAR } from '../../config/readers/read-quantity.ts'
 import { toTable } from '../admin/admin-command.ts'
 import type { RunClient } from '../server/client.ts'
+import { type Options, type Said, textOf } from '../server/server-commands.ts'
 import { CommandError, EXIT } from '../terminal.ts'
 import { askEndpoints, pathOf } from './endpoint-api.ts'
-import { type Options, type Said, textOf } from './endpoint-command.ts'
 
 interface ShareWire {
   readonly id: string

@@ -1,11 +1,11 @@
 /** `atelier endpoints client`: a typed client of one endpoint, as one file of source text. */
 import type { RunClient } from '../server/client.ts'
+import { type Options, type Said, textOf, toFile } from '../server/server-commands.ts'
 import { CommandError, EXIT, type Terminal } from '../terminal.ts'
 import type { ClientFacts } from './client-facts.ts'
 import { toPythonClient } from './client-python.ts'
 import { toTypescriptClient } from './client-typescript.ts'
 import { readEndpoint, readVersion } from './endpoint-api.ts'
-import { type Options, type Said, textOf, toFile } from './endpoint-command.ts'
 
 const LANGUAGES: Readonly<Record<string, (facts: ClientFacts) => string>> = {
   ts: toTypescriptClient,

@@ -107,6 +107,7 @@ export function describeError(error: JobErrorView | null): string {
 
 /** A refusal as lines to print: the message, then every error of a node or an asset. */
 export function toErrorLines(body: unknown, status: number): string[] {
+  if (typeof toFields(body)['error'] === 'string') return toFlatErrorLines(toFields(body))
   const error = toFields(toFields(body)['error'])
   const code = toText(error['code']) ?? `http ${status}`
   const lines = [`${code}: ${toText(error['message']) ?? 'the server gave no reason'}`]
@@ -131,6 +132,15 @@ export function toErrorLines(body: unknown, status: number): string[] {
   if (Array.isArray(missing)) lines.push(`  missing: ${missing.join(', ')}`)
   if (toText(details['job_id']) !== null) lines.push(`  existing job: ${details['job_id']}`)
   return lines
+}
+
+/** Builds and deployments refuse with `{"error": "CODE", "message": "text"}`, and say in `invalid` which fields of a definition are wrong. */
+function toFlatErrorLines({ error, message, invalid }: Readonly<Record<string, unknown>>): string[] {
+  const faults = listOf(invalid).map((fault) => toFields(fault))
+  return [
+    `${String(error).toLowerCase()}: ${toText(message) ?? 'the server gave no reason'}`,
+    ...faults.map(({ field, reason }) => `  ${toText(field)}: ${toText(reason)}`),
+  ]
 }
 
 export interface Conversion {

@@ -145,7 +145,8 @@ function isText(value: unknown, pattern: RegExp): value is string {
   return typeof value === 'string' && pattern.test(value)
 }
 
-function isSegment(value: unknown): value is string {
+/** One part of a path that every file system takes. */
+export function isSegment(value: unknown): value is string {
   return isText(value, SEGMENT) && !DEVICE.test(value)
 }
 

@@ -1,5 +1,5 @@
 /**
- * Definitions made from what people have: an export of a desktop installation, a snapshot of ComfyUI-Manager, a workflow. Nothing is
+ * Definitions made from what people have: an export of a desktop installation, a snapshot of ComfyUI-Manager. Nothing is
  * fetched: what only the registry of packs could tell is left out of the definition, and the report says so.
  */
 import { BuildError } from './build-error.ts'
@@ -120,58 +120,6 @@ function collectPins(pins: readonly (readonly [string, unknown])[]): {
   return { lines: lines.sort().join('\n'), report: { skippedPins, unpinnablePins } }
 }
 
-/** Which class types a workflow names, in the editor's format or as a prompt. */
-function classesOf(workflow: unknown): { readonly format: 'ui' | 'api'; readonly classes: readonly string[] } {
-  if (!isRecord(workflow)) throw new BuildError('invalid_request', 'workflow must be a JSON object')
-  const { nodes, definitions } = workflow
-  if (Array.isArray(nodes)) {
-    const subgraphs = isRecord(definitions) && Array.isArray(definitions['subgraphs']) ? definitions['subgraphs'] : []
-    const inner = subgraphs.filter(isRecord).flatMap((each) => (Array.isArray(each['nodes']) ? each['nodes'] : []))
-    // A node of a subgraph bears its id.
-    const own = new Set(subgraphs.filter(isRecord).map(({ id }) => id))
-    const types = [...nodes, ...inner].filter(isRecord).map(({ type }) => type)
-    return { format: 'ui', classes: uniqueTexts(types.filter((type) => !own.has(type))) }
-  }
-  return {
-    format: 'api',
-    classes: uniqueTexts(Object.values(workflow).map((node) => isRecord(node) && node['class_type'])),
-  }
-}
-
-/** Drawn in the editor only; nothing runs them. */
-const EDITOR_ONLY = new Set(['Note', 'MarkdownNote', 'Reroute', 'PrimitiveNode'])
-
-interface KnownClasses {
-  /** Of ComfyUI itself, as far as the engines here tell. */
-  readonly isKnown: (classType: string) => boolean
-  /** Packs of the account's own releases, by the classes that they brought when these were built. */
-  readonly packs: ReadonlyMap<string, DefinedPack>
-}
-
-export function resolveWorkflow(
-  workflow: unknown,
-  { isKnown, packs }: KnownClasses,
-): ResolvedDefinition & { readonly format: 'ui' | 'api' } {
-  const { format, classes } = classesOf(workflow)
-  const needed = classes.filter((each) => !EDITOR_ONLY.has(each))
-  const found = new Map<string, DefinedPack>()
-  const unresolvedClasses: string[] = []
-  for (const classType of needed) {
-    const pack = packs.get(classType)
-    if (pack !== undefined) found.set(pack.name, pack)
-    else if (!isKnown(classType)) unresolvedClasses.push(classType)
-  }
-  return {
-    format,
-    definition: { models: [], customNodes: [...found.values()] },
-    report: { unresolvedClasses, unresolvedNodes: [], models: [] },
-  }
-}
-
-function uniqueTexts(values: readonly unknown[]): readonly string[] {
-  return [...new Set(values.filter((value): value is string => typeof value === 'string' && value.length <= 300))]
-}
-
 function nameOf(url: string): string {
   return (
     url
@@ -181,7 +129,7 @@ function nameOf(url: string): string {
   )
 }
 
-function isRecord(value: unknown): value is Fields {
+export function isRecord(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

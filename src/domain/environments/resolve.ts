@@ -2,9 +2,10 @@
 import { MODEL_FOLDERS } from '../workflows/model-folders.ts'
 import { type BuildCaller, mustBuild } from './build-caller.ts'
 import type { BuildStore } from './build-store.ts'
-import type { BuildDefinition, DefinedPack } from './definition.ts'
+import type { BuildDefinition, DefinedModel, DefinedPack } from './definition.ts'
 import type { ReleaseLock } from './lock.ts'
-import { type ResolvedDefinition, resolveSnapshot, resolveWorkflow } from './resolve-definition.ts'
+import { type ResolvedDefinition, resolveSnapshot } from './resolve-definition.ts'
+import { resolveWorkflow } from './resolve-workflow.ts'
 
 interface ModelCandidate {
   readonly sourceUri: string
@@ -80,10 +81,13 @@ export function createResolveReferences({ store, isKnownClass, ...deps }: Resolv
     async workflow(caller, workflow) {
       mustBuild(deps, caller)
       const packs = new Map<string, DefinedPack>()
-      for (const { definition, classes } of await findKnown(caller.accountId))
+      const models = new Map<string, DefinedModel>()
+      for (const { definition, classes } of await findKnown(caller.accountId)) {
         for (const pack of definition.customNodes ?? [])
           for (const classType of classes[pack.name] ?? []) if (!packs.has(classType)) packs.set(classType, pack)
-      return resolveWorkflow(workflow, { isKnown: isKnownClass, packs })
+        for (const model of definition.models ?? []) if (!models.has(model.filename)) models.set(model.filename, model)
+      }
+      return resolveWorkflow(workflow, { isKnown: isKnownClass, packs, models })
     },
   }
 }
