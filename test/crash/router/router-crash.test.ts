@@ -14,7 +14,7 @@ import { addPaidAccount } from '../../support/app/paid-account.ts'
 import { findCompileCache } from '../../support/cli/compile-cache.ts'
 import { CheckedClient, node } from '../../support/clients/checked-client.ts'
 import { RouterClient } from '../../support/clients/router-client.ts'
-import { CRASH_STEPS, type CrashStep } from './router-steps.ts'
+import { CRASH_STEPS, type CrashPlan, type CrashStep } from './router-steps.ts'
 
 let built: BuiltChild
 before(async () => {
@@ -24,6 +24,8 @@ after(() => built[Symbol.dispose]())
 
 const CREDIT = 10_000_000
 const PRICE = 40_000
+// All calls of a test are under way when the process is killed.
+const OVERRIDES = { routerConcurrency: 20, concurrentJobs: 20 }
 
 /** Counts generations by the key of the call: a repeated submit finds the one that is there. */
 async function openProvider(): Promise<{
@@ -66,10 +68,22 @@ async function startChild(dataDir: string, providerUrl: string, options: ChildOp
   return { process: child, url }
 }
 
-async function arm({ process: child }: Child, step: CrashStep): Promise<void> {
-  const ready = once(child, 'message')
-  child.send(step)
-  await ready
+/** Cuts every call off at its step: begins them, waits until each stands there, and kills the process. */
+async function cutOff({ process: child }: Child, plan: CrashPlan, begin: () => void): Promise<void> {
+  const armed = once(child, 'message')
+  child.send(plan)
+  await armed
+  const missing = new Set(Object.keys(plan))
+  const allStand = Promise.withResolvers<void>()
+  child.on('message', ({ reached }: { reached: string }) => {
+    missing.delete(reached)
+    if (missing.size === 0) allStand.resolve()
+  })
+  begin()
+  await allStand.promise
+  const died = once(child, 'exit')
+  child.kill('SIGKILL')
+  assert.equal((await died)[1], 'SIGKILL')
 }
 
 async function stop({ process: child }: Child): Promise<void> {
@@ -90,30 +104,32 @@ async function checkCharges(dataDir: string, accountId: string, calls: number, p
 test('whenever the process is killed, the same key gives the one generation that is paid once', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'atelier-crash-'))
   const provider = await openProvider()
-  const { key: apiKey, accountId } = await addPaidAccount(dataDir, { micros: CREDIT })
+  const { key: apiKey, accountId } = await addPaidAccount(dataDir, { micros: CREDIT, overrides: OVERRIDES })
   let child = await startChild(dataDir, provider.url)
-  let calls = 0
+  const cuts = Object.entries(CRASH_STEPS).flatMap(([step, kinds]) => kinds.map((kind) => ({ step, kind })))
+  const modelOf = (index: number) => `crash/${cuts[index]?.kind}-${index}`
+  const run = (index: number) =>
+    new RouterClient(child.url, { 'x-api-key': apiKey }).run(modelOf(index), {}, { key: `key ${index}` })
   try {
-    for (const [step, kinds] of Object.entries(CRASH_STEPS)) {
-      for (const kind of kinds) {
-        const where = `${kind}: ${step}`
-        calls++
-        await arm(child, step as CrashStep)
-        const died = once(child.process, 'exit')
-        const run = ({ url }: Child) =>
-          new RouterClient(url, { 'x-api-key': apiKey }).run(`crash/${kind}`, { step }, { key: where })
-        await assert.rejects(run(child), where)
-        assert.equal((await died)[1], 'SIGKILL', where)
-        child = await startChild(dataDir, provider.url)
-        const answer = await run(child)
-        assert.deepEqual([answer.status, answer.json], [200, { generation: calls - 1 }], `${where} ${answer.text}`)
-        assert.equal(provider.made.size, calls, where)
-        const again = await run(child)
-        assert.deepEqual([again.bytes, again.headers['idempotent-replayed']], [answer.bytes, 'true'], where)
-      }
+    const plan = Object.fromEntries(cuts.map(({ step }, index) => [modelOf(index), step as CrashStep]))
+    const cutCalls: Promise<void>[] = []
+    await cutOff(child, plan, () => {
+      for (const [index, { step }] of cuts.entries()) cutCalls.push(assert.rejects(run(index), step))
+    })
+    await Promise.all(cutCalls)
+    child = await startChild(dataDir, provider.url)
+    const generations = new Set<number>()
+    for (const [index, { step, kind }] of cuts.entries()) {
+      const where = `${kind}: ${step}`
+      const answer = await run(index)
+      assert.equal(answer.status, 200, `${where} ${answer.text}`)
+      generations.add(answer.json.generation)
+      const again = await run(index)
+      assert.deepEqual([again.bytes, again.headers['idempotent-replayed']], [answer.bytes, 'true'], where)
     }
+    assert.deepEqual([generations.size, provider.made.size], [cuts.length, cuts.length])
     await stop(child)
-    await checkCharges(dataDir, accountId, calls)
+    await checkCharges(dataDir, accountId, cuts.length)
   } finally {
     child.process.kill('SIGKILL')
     provider.server.closeAllConnections()
@@ -135,31 +151,37 @@ const NODE_STEPS: readonly (readonly [CrashStep, 'direct' | 'polled'])[] = [
 test('a job whose model call was cut off by a kill goes on with that very call, paid once', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'atelier-crash-'))
   const provider = await openProvider()
-  const { key: apiKey, accountId } = await addPaidAccount(dataDir, { micros: CREDIT })
+  const { key: apiKey, accountId } = await addPaidAccount(dataDir, { micros: CREDIT, overrides: OVERRIDES })
   const headers = { authorization: `Bearer ${apiKey}` }
   const options = { runsJobs: true, env: { ATELIER_SECRET_KEY: randomBytes(32).toString('hex') } }
   let child = await startChild(dataDir, provider.url, options)
   try {
-    for (const [index, [step, kind]] of NODE_STEPS.entries()) {
-      const where = `${kind}: ${step}`
-      await arm(child, step)
-      const died = once(child.process, 'exit')
-      const run = node('RunModel', { model: `crash/${kind}`, input: JSON.stringify({ step }) })
+    const modelOf = (index: number) => `crash/${NODE_STEPS[index]?.[1]}-${index}`
+    const ids: string[] = []
+    const submit = async (index: number) => {
+      const run = node('RunModel', { model: modelOf(index), input: '{}' })
       const workflow = { '1': run, '2': node('PreviewAny', { source: ['1', 0] }) }
-      const extra_data = { api_key_comfy_org: apiKey }
-      // Its answer may go down with the process; the job is recorded all the same.
-      const body = JSON.stringify({ workflow, extra_data })
-      const answer = await fetch(`${child.url}/api/v2/jobs`, { method: 'POST', headers, body }).catch(() => null)
-      assert.ok(answer === null || answer.status === 201, `${where}: ${answer?.status}`)
-      assert.equal((await died)[1], 'SIGKILL', where)
-      child = await startChild(dataDir, provider.url, options)
-      const client = new CheckedClient(child.url, headers)
-      const { json } = await client.call('/api/v2/jobs?limit=1')
-      const job = await client.until(json.jobs[0].id, ({ completed_at }) => completed_at !== null)
-      assert.equal(job.status, 'succeeded', `${where}: ${JSON.stringify(job.error)}`)
-      const made = await fetch(job.outputs[0]?.url ?? '').then((content) => content.json())
-      assert.deepEqual([made, provider.made.size], [{ generation: index }, index + 1], where)
+      const { json } = await new CheckedClient(child.url, headers).call('/api/v2/jobs', {
+        method: 'POST',
+        body: JSON.stringify({ workflow, extra_data: { api_key_comfy_org: apiKey } }),
+      })
+      ids[index] = json.id
     }
+    const plan = Object.fromEntries(NODE_STEPS.map(([step], index) => [modelOf(index), step]))
+    const submitted: Promise<void>[] = []
+    await cutOff(child, plan, () => submitted.push(...NODE_STEPS.map((_, index) => submit(index))))
+    await Promise.all(submitted)
+    child = await startChild(dataDir, provider.url, options)
+    const client = new CheckedClient(child.url, headers)
+    const generations = new Set<number>()
+    for (const [index, [step, kind]] of NODE_STEPS.entries()) {
+      const job = await client.until(ids[index] ?? '', ({ completed_at }) => completed_at !== null)
+      assert.equal(job.status, 'succeeded', `${kind}: ${step}: ${JSON.stringify(job.error)}`)
+      const content = await fetch(job.outputs[0]?.url ?? '')
+      const made = (await content.json()) as { generation: number }
+      generations.add(made.generation)
+    }
+    assert.deepEqual([generations.size, provider.made.size], [NODE_STEPS.length, NODE_STEPS.length])
     await stop(child)
     await checkCharges(dataDir, accountId, NODE_STEPS.length)
   } finally {
@@ -184,7 +206,7 @@ const JOB_PRICES = { pools: { '*': { perSecondMicros: 0, minimumMicros: JOB_PRIC
 test('a call that runs an endpoint is one job, paid once, whenever the process is killed', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'atelier-crash-'))
   const provider = await openProvider()
-  const { key: apiKey, accountId } = await addPaidAccount(dataDir, { micros: CREDIT })
+  const { key: apiKey, accountId } = await addPaidAccount(dataDir, { micros: CREDIT, overrides: OVERRIDES })
   const headers = { authorization: `Bearer ${apiKey}` }
   const prices = join(dataDir, 'prices.json')
   await writeFile(prices, JSON.stringify(JOB_PRICES))
@@ -204,24 +226,30 @@ test('a call that runs an endpoint is one job, paid once, whenever the process i
       '2': node('SaveImage', { images: ['1', 0], filename_prefix: 'x' }),
     }
     await ask('/endpoints', { method: 'POST', body: JSON.stringify({ name: 'square', file, declaration }) })
+    const run = (index: number) =>
+      new RouterClient(child.url, { 'x-api-key': apiKey }).run(
+        'local/square',
+        { width: 8 + index },
+        { key: `key ${index}` },
+      )
+    const plan = Object.fromEntries(ENDPOINT_STEPS.map((step, index) => [`key ${index}`, step]))
+    const cutCalls: Promise<void>[] = []
+    await cutOff(child, plan, () => {
+      for (const [index, step] of ENDPOINT_STEPS.entries()) cutCalls.push(assert.rejects(run(index), step))
+    })
+    await Promise.all(cutCalls)
+    child = await startChild(dataDir, provider.url, options)
     const jobs = new Set<string>()
     for (const [index, step] of ENDPOINT_STEPS.entries()) {
-      await arm(child, step)
-      const died = once(child.process, 'exit')
-      const run = () =>
-        new RouterClient(child.url, { 'x-api-key': apiKey }).run('local/square', { width: 8 + index }, { key: step })
-      await assert.rejects(run(), step)
-      assert.equal((await died)[1], 'SIGKILL', step)
-      child = await startChild(dataDir, provider.url, options)
-      const answer = await run()
+      const answer = await run(index)
       assert.equal(answer.status, 200, `${step}: ${answer.text}`)
-      const again = await run()
+      const again = await run(index)
       assert.deepEqual([again.bytes, again.headers['idempotent-replayed']], [answer.bytes, 'true'], step)
       jobs.add(answer.json.job_id)
-      assert.equal((await ask('/jobs?limit=100')).jobs.length, jobs.size, step)
       assert.equal(Buffer.from(answer.json.files[0].data, 'base64').readUInt32BE(16), 8 + index, step)
     }
     assert.equal(jobs.size, ENDPOINT_STEPS.length)
+    assert.equal((await ask('/jobs?limit=100')).jobs.length, jobs.size)
     await stop(child)
     await checkCharges(dataDir, accountId, ENDPOINT_STEPS.length, JOB_PRICE)
   } finally {

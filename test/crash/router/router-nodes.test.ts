@@ -61,7 +61,10 @@ test('a process that is killed leaves its calls to another, which answers every 
   const store = stack.use(await openPostgresStore({ url: database.url, migrates: false }))
   const provider = await openProvider()
   stack.defer(provider.end)
-  const { key: apiKey, accountId } = await addPaidAccountTo(store, { micros: CREDIT })
+  const { key: apiKey, accountId } = await addPaidAccountTo(store, {
+    micros: CREDIT,
+    overrides: { routerConcurrency: 20 },
+  })
   const env = {
     PATH: process.env['PATH'] ?? '',
     ...findCompileCache(dataDir),
@@ -74,22 +77,29 @@ test('a process that is killed leaves its calls to another, which answers every 
     const [url] = (await once(child, 'message')) as [string]
     return { process: child, url }
   }
-  const run = ({ url }: Child, kind: string, step: string) =>
-    new RouterClient(url, { 'x-api-key': apiKey }).run(`crash/${kind}`, { step }, { key: `${kind}: ${step}` })
+  const modelOf = (index: number) => `crash/${STEPS[index]?.[1]}-${index}`
+  const run = ({ url }: Child, index: number) =>
+    new RouterClient(url, { 'x-api-key': apiKey }).run(modelOf(index), {}, { key: `key ${index}` })
 
   const survivor = await startChild()
-  const answers: Promise<Awaited<ReturnType<typeof run>>>[] = []
-  for (const [step, kind] of STEPS) {
-    const victim = await startChild()
-    const armed = once(victim.process, 'message')
-    victim.process.send(step)
-    await armed
-    const died = once(victim.process, 'exit')
-    await assert.rejects(run(victim, kind, step), step)
-    assert.equal((await died)[1], 'SIGKILL', step)
-    // Asked at once: it waits until the leases of the dead have lapsed.
-    answers.push(run(survivor, kind, step))
-  }
+  const victim = await startChild()
+  const armed = once(victim.process, 'message')
+  victim.process.send(Object.fromEntries(STEPS.map(([step], index) => [modelOf(index), step])))
+  await armed
+  const missing = new Set(STEPS.map((_, index) => modelOf(index)))
+  const allStand = Promise.withResolvers<void>()
+  victim.process.on('message', ({ reached }: { reached: string }) => {
+    missing.delete(reached)
+    if (missing.size === 0) allStand.resolve()
+  })
+  const cutCalls = STEPS.map(([step], index) => assert.rejects(run(victim, index), step))
+  await allStand.promise
+  const died = once(victim.process, 'exit')
+  victim.process.kill('SIGKILL')
+  assert.equal((await died)[1], 'SIGKILL')
+  await Promise.all(cutCalls)
+  // Asked at once: they wait until the leases of the dead have lapsed.
+  const answers = STEPS.map((_, index) => run(survivor, index))
   const generations: unknown[] = []
   for (const [index, answer] of (await Promise.all(answers)).entries()) {
     assert.equal(answer.status, 200, `${STEPS[index]?.join()}: ${answer.text}`)

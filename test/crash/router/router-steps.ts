@@ -11,3 +11,9 @@ export const CRASH_STEPS = {
 } as const satisfies Record<string, readonly ('direct' | 'polled')[]>
 
 export type CrashStep = keyof typeof CRASH_STEPS
+
+/** At which step each call stops, by its name. */
+export type CrashPlan = Readonly<Record<string, CrashStep>>
+
+/** A call has a model of its own, by which it is known everywhere: `crash/direct-0` and so on. */
+export const MOST_CALLS = 16
