@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { Page, Route } from 'playwright-core'
 import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
-import { assertAccessible, findBarriers } from '../support/browser/axe.ts'
+import { assertAccessible, findBarriers, WIDTHS } from '../support/browser/axe.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
 import { createConsoleClient } from '../support/clients/console-client.ts'
@@ -115,12 +115,13 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
   /** What is found on all of these pages together. */
   async function visit(opened: ConsolePage, state: string, visited: readonly string[]): Promise<readonly string[]> {
     const found: string[] = []
-    for (const path of visited) {
+    for (const [index, path] of visited.entries()) {
       await opened.go(path)
       if (state === 'loading')
         await opened.page.locator('main').locator('h1, .skeleton').first().waitFor({ state: 'attached' })
       else await settled(opened.page, path)
-      found.push(...(await findBarriers(opened.page, `${state} ${path}`)))
+      const contrastAt = index === 0 ? WIDTHS : WIDTHS.slice(0, 1)
+      found.push(...(await findBarriers(opened.page, `${state} ${path}`, { contrastAt })))
     }
     return found
   }
