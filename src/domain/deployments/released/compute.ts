@@ -36,10 +36,9 @@ export function toRegions({ devices, kinds, memoryBytes, freeRoom }: ComputeFact
       availability,
     })
   }
-  const hasGpu = gpus.size > 0
+  // Always offered, also beside the cards that engines name: what was deployed before its card was seen keeps its class.
   for (const kind of kinds) {
-    // A card that was never seen yet is offered as what it is made for.
-    if (kind !== 'cpu' && hasGpu) continue
+    if (gpus.has(kind)) continue
     const vramGb = kind === 'cpu' ? Math.max(1, Math.round(memoryBytes / GIB)) : 0
     gpus.set(kind, { gpuClass: kind, label: LABELS[kind], vramGb, availability })
   }

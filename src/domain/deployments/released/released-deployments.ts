@@ -67,6 +67,7 @@ export class ReleasedDeployments {
     this.mustBeAllowed(who)
     const { name, idempotencyKey: key, releaseId, gpuClass, region, min, max } = asked
     if (name !== null) mustBeName(name)
+    mustBeBounds(asked)
     this.#mustOffer(asked)
     const release = await this.#mustFindRelease(who, releaseId)
     const at = clock.now()
@@ -141,7 +142,9 @@ export class ReleasedDeployments {
       const isElsewhere = gpuClass !== before.gpuClass || region !== before.region
       if (isElsewhere && before.status !== 'stopped' && before.status !== 'failed')
         throw new DeployError('immutable_compute', 'changing gpuClass or region is possible only while it is stopped')
-      this.#mustOffer(compute)
+      mustBeBounds(compute)
+      // Its own class may be one that no engine names just now, because all of them sleep.
+      if (isElsewhere) this.#mustOffer(compute)
       return {
         ...{ after: { ...before, gpuClass, region, min, max, updatedAt: at }, events: [], revision: null },
         pools: isServing(before)
@@ -221,7 +224,6 @@ export class ReleasedDeployments {
       mustLive(before)
       if (holdsCompute(before)) return null
       if (before.status !== 'stopped' && before.status !== 'failed') throw isStopping()
-      this.#mustOffer(before)
       await this.#mustFindRelease(who, before.releaseId)
       return changes.start(before, at)
     })
@@ -282,17 +284,17 @@ export class ReleasedDeployments {
     return release
   }
 
-  #mustOffer({ gpuClass, region, min, max }: ComputeConfig): void {
-    const isCount = (value: number) => Number.isInteger(value) && value >= 0 && value <= MAX_WORKERS
-    if (!isCount(min) || !isCount(max) || max < 1 || min > max)
-      throw new DeployError(
-        'invalid_request',
-        `min and max must be whole numbers with 0 <= min <= max <= ${MAX_WORKERS}`,
-      )
+  #mustOffer({ gpuClass, region }: ComputeConfig): void {
     const place = this.#deps.listCompute().find((each) => each.region === region)
     if (place?.gpus.some((gpu) => gpu.gpuClass === gpuClass) === true) return
     throw new DeployError('compute_unavailable', `GPU class ${gpuClass} is not available in region ${region}`)
   }
+}
+
+function mustBeBounds({ min, max }: ComputeConfig): void {
+  const isCount = (value: number) => Number.isInteger(value) && value >= 0 && value <= MAX_WORKERS
+  if (isCount(min) && isCount(max) && max >= 1 && min <= max) return
+  throw new DeployError('invalid_request', `min and max must be whole numbers with 0 <= min <= max <= ${MAX_WORKERS}`)
 }
 
 function toMove(
