@@ -116,7 +116,7 @@ class SurfaceRun {
   async methods(): Promise<void> {
     for (const [template, declared] of this.#document.methods) {
       const path = this.#pathFor(template)
-      const asked = declared.includes('GET') && !template.endsWith('/events') ? ['HEAD'] : []
+      const asked = declared.includes('GET') && !this.#isStream(template) ? ['HEAD'] : []
       const allowed = [...new Set([...declared, ...asked])].sort()
       const others = METHODS.filter((one) => !allowed.includes(one))
       await Promise.all(others.map((method) => this.#refused(template, { path, method, allowed })))
@@ -130,6 +130,11 @@ class SurfaceRun {
         this.#line.tell(`${this.#surface.name} OPTIONS ${template}: ${answer.status}, Allow ${allow}`, '')
       }
     }
+  }
+
+  #isStream(template: string): boolean {
+    const read = this.#document.operations.find((one) => one.template === template && one.method === 'GET')
+    return template.endsWith('/events') && read?.answers['200']?.content['application/json'] === undefined
   }
 
   async #refused(

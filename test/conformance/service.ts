@@ -1,5 +1,6 @@
 /** One kind of the service with data to ask for, and the error codes with which each of its surfaces refuses. */
 import assert from 'node:assert/strict'
+import type { ReleasesHere } from '../../src/compose/engines/open-released.ts'
 import { startTestApp } from '../support/app/start-app.ts'
 import { MODELS } from '../support/app/start-router.ts'
 import { ADMIN_TOKEN } from '../support/app/start-shared.ts'
@@ -45,7 +46,11 @@ const EXPLAINED_JOBS =
   /^cursor |^path |^the URL is too long|^metadata as one text must have at most|^items .* its table(?:$|,)|^deployment is no deployment|^value must |^time_zone must |^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|must have no control characters|^file_path (must have at most|cannot be a models)/
 const MALFORMED_PROMPT = ['no_prompt', 'invalid_prompt_id', 'invalid_request']
 const EXPLAINED_LEGACY = /this is not a picture|^original_ref /
+// What is wrong with a definition is told by field, and documented in words.
+const MALFORMED_FLAT = ['INVALID_REQUEST']
 const MALFORMED_ADMIN = ['invalid_request', 'invalid_field']
+const EXPLAINED_BUILDER = /^cursor |^snapshot must be|^workflow must be/
+const EXPLAINED_DEPLOY = /^after |^min and max must be|^give one change/
 const EXPLAINED_ADMIN =
   /^tier must be one of|^value must |^time_zone must |^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|^id is taken|names no account|not metered|^tz must be the name of|^(from|to) must (be a date|lie before)|^a period has at most|out of bounds|lie in the future|is not a valid pair of metadata|metadata filters are allowed/
 
@@ -57,11 +62,12 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
     adminToken: ADMIN_TOKEN,
     maxUpload: '1MiB',
     webhookPrivateNetwork: 'true',
+    builds: 'all',
   }
   if (kind === 'local with a token') settings['token'] = TOKEN
   const service = await startTestApp({
     settings,
-    overrides: { engine, models: { providers: [createFakeProvider()], models: MODELS } },
+    overrides: { engine, models: { providers: [createFakeProvider()], models: MODELS }, releases: RELEASES },
   })
   const { url } = service
   const admin = (path: string, body: object) =>
@@ -69,6 +75,7 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
   const key = isLocal ? (kind === 'local' ? null : TOKEN) : await openAccount(admin, 'caller')
   const headers: Record<string, string> = key === null ? {} : { Authorization: `Bearer ${key}` }
   const known = await fillIn(url, headers)
+  const built = await fillBuilds(url, headers)
   const engines = await send(url, '/admin/v1/engines', { Authorization: `Bearer ${ADMIN_TOKEN}` })
   const engineIds = (engines.json.engines as { readonly id: string }[]).map(({ id }) => id)
   const adminKnown: KnownValues = isLocal ? { id: engineIds } : await fillAdmin(admin, engineIds)
@@ -105,6 +112,22 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
           (json?.error?.type === undefined
             ? !EXPLAINED_LEGACY.test(json?.message ?? '')
             : MALFORMED_PROMPT.includes(json.error.type) && !/in use already/.test(json.error.message)),
+      },
+      {
+        name: 'builder-v1',
+        documentPath: '/builder/v1/openapi.json',
+        headers,
+        known: built,
+        errorSchema: 'Problem',
+        isMalformed: ({ json }) => MALFORMED_FLAT.includes(json?.error) && !EXPLAINED_BUILDER.test(json.message),
+      },
+      {
+        name: 'deploy-v1',
+        documentPath: '/deploy/v1/openapi.json',
+        headers,
+        known: { ...built, id: await fillDeployments(url, headers) },
+        errorSchema: 'Error',
+        isMalformed: ({ json }) => MALFORMED_FLAT.includes(json?.error) && !EXPLAINED_DEPLOY.test(json.message),
       },
       {
         name: 'admin',
@@ -178,6 +201,50 @@ async function fillIn(url: string, headers: Readonly<Record<string, string>>): P
     prompt_id: [jobId],
     'If-None-Match': ['"x"'],
   }
+}
+
+/** Can be deployed, and is on no machine: no engine of it is started. */
+const RELEASE = 'rel-0123456789abcdef01234567'
+const RELEASES: ReleasesHere = {
+  source: {
+    find: async (_, id) =>
+      id === RELEASE ? { id, buildId: 'bld-1', version: 1, isDeployable: true, sizeBytes: null } : null,
+  },
+  find: async () => null,
+  mayDeploy: () => true,
+  kinds: ['cpu'],
+}
+const CPU = { gpuClass: 'cpu', region: 'local' }
+
+/** A build with a release, and a file that was announced. */
+async function fillBuilds(url: string, headers: Readonly<Record<string, string>>): Promise<KnownValues> {
+  const definition = { baseComfyVersion: 'v0.3.40' }
+  const build = await send(url, '/builder/v1/builds', headers, { name: 'studio', definition })
+  assert.equal(build.status, 201, build.text)
+  const targets = [{ os: 'linux', gpu: 'cpu' }]
+  const release = await send(url, `/builder/v1/builds/${build.json.id}/releases`, headers, { targets })
+  const file = { kind: 'model', filename: 'a.safetensors', sha256: '0'.repeat(64), sizeBytes: 7 }
+  const { json: blob } = await send(url, '/builder/v1/blobs', headers, file)
+  return {
+    id: [build.json.id, release.json.releaseId, blob.blobId],
+    definition: [definition, {}],
+    targets: [targets],
+    kind: ['model', 'node_zip'],
+    os: ['linux'],
+    gpu: ['cpu'],
+    releaseId: [RELEASE],
+    gpuClass: [CPU.gpuClass],
+    region: [CPU.region],
+    computeConfig: [{ ...CPU, min: 0, max: 1 }],
+    baseRevision: [1],
+  }
+}
+
+async function fillDeployments(url: string, headers: Readonly<Record<string, string>>): Promise<readonly string[]> {
+  const asked = { releaseId: RELEASE, computeConfig: { ...CPU, min: 0, max: 1 }, name: 'live' }
+  const made = await send(url, '/deploy/v1/deployments', headers, asked)
+  assert.equal(made.status, 201, made.text)
+  return [made.json.id as string]
 }
 
 async function fillAdmin(admin: Admin, engineIds: readonly string[]): Promise<KnownValues> {

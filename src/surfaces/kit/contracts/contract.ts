@@ -164,7 +164,13 @@ function toPaths(document: OpenApiDocument): PathMethods[] {
   return Object.entries(document.paths).map(([template, item]) => ({
     template,
     methods: Object.keys(item).map((method) => method.toUpperCase()),
+    isStream: answersWithStream(item['get']),
   }))
+}
+
+function answersWithStream(operation: unknown): boolean {
+  const { responses } = (operation ?? {}) as { readonly responses?: Readonly<Record<string, { content?: object }>> }
+  return Object.hasOwn(responses?.['200']?.content ?? {}, 'text/event-stream')
 }
 
 /** Says of each operation whether a credential is needed here. */

@@ -209,6 +209,8 @@ export interface PathMethods {
   /** With parameters in braces. */
   readonly template: string
   readonly methods: readonly string[]
+  /** What GET answers never ends. */
+  readonly isStream?: boolean
 }
 
 /** Methods of a path below the mount; empty when the path is none of ours. */
@@ -216,14 +218,14 @@ export type MethodsOf = (path: string) => readonly string[]
 
 export function compileMethods(paths: readonly PathMethods[]): MethodsOf {
   const routes = paths
-    .map(({ template, methods }) => ({ pattern: toPattern(template), methods, parameters: countParameters(template) }))
+    .map((path) => ({ ...path, pattern: toPattern(path.template), parameters: countParameters(path.template) }))
     .sort((left, right) => left.parameters - right.parameters)
   return (path) => {
     const found = routes.filter((route) => route.pattern.test(path))
     const nearest = found.filter(({ parameters }) => parameters === found[0].parameters)
     const methods = new Set(nearest.flatMap((route) => route.methods))
-    // Whatever can be read can be asked about, except a stream, which would never end.
-    if (methods.has('GET') && !path.endsWith('/events')) methods.add('HEAD')
+    // Whatever can be read can be asked about, except a stream.
+    if (methods.has('GET') && !nearest.some(({ isStream }) => isStream)) methods.add('HEAD')
     return [...methods].sort()
   }
 }
