@@ -86,6 +86,8 @@ function digest(text: string): Buffer {
 export const SCOPES = [
   ...(['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const),
   ...(['endpoints:read', 'endpoints:write', 'endpoints:run'] as const),
+  // Environments and deployments on their releases. Who may write a build runs code on the machines.
+  ...(['builds:read', 'builds:write', 'deployments:read', 'deployments:write'] as const),
   // To see, make and revoke keys of the account.
   'keys:write',
 ] as const

@@ -9,8 +9,8 @@ import { needs } from '../kit/guards/routes.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 
 export const BUILDER_PATH = '/builder/v1'
-export const READ = needs('jobs:read')
-export const WRITE = needs('jobs:write')
+export const READ = needs('builds:read')
+export const WRITE = needs('builds:write')
 
 export interface BuilderDeps {
   readonly parts: SurfaceParts

@@ -18,7 +18,10 @@ const WORK = [
   ...(['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const),
   ...(['endpoints:read', 'endpoints:write', 'endpoints:run'] as const),
 ] as const
-const SCOPES = [...WORK, 'keys:write'] as const
+const SCOPES = [
+  ...WORK,
+  ...(['builds:read', 'builds:write', 'deployments:read', 'deployments:write', 'keys:write'] as const),
+] as const
 
 export function KeysPage() {
   const resource = useResource('keys', listKeys)

@@ -9,7 +9,7 @@ import { idOf } from '../../kit/request.ts'
 import { type DeployDeps, readBody, sendDeployment } from '../deploy-operation.ts'
 
 const DEPLOYMENTS = '/deploy/v1/deployments'
-const WRITE = needs('jobs:write')
+const WRITE = needs('deployments:write')
 const MAX_KEY_BYTES = 255
 
 interface NewDeploymentBody {

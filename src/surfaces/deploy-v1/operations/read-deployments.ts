@@ -13,7 +13,7 @@ import { toEventView, toRevisionView } from '../deployment-view.ts'
 
 const DEPLOYMENTS = '/deploy/v1/deployments'
 const MAX_PAGE = 1000
-const READ = needs('jobs:read')
+const READ = needs('deployments:read')
 
 export function listReleasedDeployments(app: FastifyInstance, { parts, deployerOf }: DeployDeps): void {
   app.get(DEPLOYMENTS, READ, async (request, reply) => {
