@@ -23,6 +23,8 @@ interface BuilderParts {
   readonly store: Pick<Store, 'artifacts' | 'buildBlobs' | 'isExclusive'>
   readonly blobs: Pick<BlobStore, 'open' | 'stat'>
   readonly builderId: string
+  /** Takes the place of the one that the configuration names; null: none does. */
+  readonly given: (Builder & AsyncDisposable) | null
   /** null: the real one. */
   readonly network: Network | null
   readonly version: string
@@ -37,27 +39,31 @@ interface OpenedBuilder extends AsyncDisposable {
   start(): void
 }
 
-export async function openBuilderOf(
-  config: Pick<Config, 'builder' | 'fleet'>,
-  parts: BuilderParts,
-): Promise<OpenedBuilder> {
-  const { store, clock, log } = parts
-  const given = config.builder
-  if (given === null) return { builder: null, start() {}, async [Symbol.asyncDispose]() {} }
-  const builder = await openBuilder({
+async function openConfigured({ builder: given, fleet }: Pick<Config, 'builder' | 'fleet'>, parts: BuilderParts) {
+  if (given === null) return null
+  const isRoot = process.getuid?.() === 0
+  if (given.user === null && isRoot)
+    parts.log.warn({}, 'builds run as the administrator of this machine; name another user in "user" of builder')
+  return openBuilder({
     ...given,
     packages: given,
     targets: given.targets?.map(toTarget) ?? targetsOfMachine(),
     headers: new Map(Object.entries(JSON.parse(parts.secrets.builderHeaders?.reveal() ?? '{}'))),
     network: parts.network ?? publicInternet,
-    rules: config.fleet.weights,
+    rules: fleet.weights,
     user: findUser(given),
     env: readBuilderEnvironment(),
     version: parts.version,
   })
-  const isRoot = process.getuid?.() === 0
-  if (given.user === null && isRoot)
-    log.warn({}, 'builds run as the administrator of this machine; name another user in "user" of builder')
+}
+
+export async function openBuilderOf(
+  config: Pick<Config, 'builder' | 'fleet'>,
+  parts: BuilderParts,
+): Promise<OpenedBuilder> {
+  const { store, clock, log } = parts
+  const builder = parts.given ?? (await openConfigured(config, parts))
+  if (builder === null) return { builder: null, start() {}, async [Symbol.asyncDispose]() {} }
   const loop = createBuildLoop({
     ...{ queue: store.artifacts, builder, builderId: parts.builderId, newId: newUuidV4, clock, log },
     openBlob: (accountId, blobId, kind) => openBlob(parts, accountId, { blobId, kind }),

@@ -50,6 +50,8 @@ export interface ServiceOverrides extends FleetOverrides, BaseOverrides {
   readonly models?: ModelOverrides
   /** For tests: finds the account that a credential belongs to. */
   readonly authenticate?: Authenticate
+  /** For tests: makes what is queued in place of the one that the configuration names. */
+  readonly builder?: Builder & AsyncDisposable
 }
 
 interface ServiceOptions {
@@ -213,10 +215,17 @@ function openServiceRouter(
 async function openBuilding(
   config: Config,
   secrets: Secrets,
-  { base, network, version, opening }: ServiceOptions & { readonly base: Base; readonly network: Network | null },
+  {
+    base,
+    network,
+    version,
+    opening,
+    overrides,
+  }: ServiceOptions & { readonly base: Base; readonly network: Network | null },
 ): Promise<Builder | null> {
   const { store, node, opened, clock, log } = base
-  const own = { builderId: node.heartbeat.nodeId, blobs: opened.blobs, network, version }
+  const given = overrides.builder ?? null
+  const own = { builderId: node.heartbeat.nodeId, blobs: opened.blobs, network, version, given }
   const building = opening.use(await openBuilderOf(config, { ...own, secrets, store, clock, log }))
   building.start()
   return building.builder

@@ -8,6 +8,7 @@ export interface FakeOptions {
   readonly version?: string
   readonly checkpoints?: readonly string[]
   readonly without?: readonly string[]
+  readonly packs?: Readonly<Record<string, string>>
   /** A folder with `checkpoints`, `loras` and `vae` in it: what lies there is what the server has. */
   readonly modelsDir?: string
   /** How long every node takes, and every load of weights that are not loaded. */

@@ -205,15 +205,27 @@ export interface Installed {
   readonly checkpoints: readonly string[]
   /** Classes that this server lacks. */
   readonly without: readonly string[]
+  /** Classes of packs, each with its module. They are listed and cannot be run. */
+  readonly packs?: Readonly<Record<string, string>>
 }
 
-export function describeClasses({ checkpoints, without, inputFiles }: Installed): Record<string, NodeDefinition> {
+export function describeClasses({
+  checkpoints,
+  without,
+  inputFiles,
+  packs = {},
+}: Installed): Record<string, NodeDefinition> {
   const loader = recorded.CheckpointLoaderSimple as NodeDefinition
   const withWeights = { ...loader, input: { required: { ckpt_name: [checkpoints, {}] as const } } }
   const picker = defineClass('DemoPicker', {
     input: { required: { image: [inputFiles, { image_upload: true, only_listed: true }] } },
     output: ['IMAGE'],
   })
-  const all = { ...recorded, DemoPicker: picker, ...DEMO, CheckpointLoaderSimple: withWeights }
+  const ofPacks = Object.entries(packs).map(([name, module]) => [
+    name,
+    defineClass(name, { input: { required: {} }, output: ['STRING'], python_module: module }),
+  ])
+  const demo = { DemoPicker: picker, ...DEMO, CheckpointLoaderSimple: withWeights }
+  const all: Record<string, NodeDefinition> = { ...recorded, ...demo, ...Object.fromEntries(ofPacks) }
   return Object.fromEntries(Object.entries(all).filter(([name]) => !without.includes(name)))
 }
