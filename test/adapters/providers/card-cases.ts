@@ -17,7 +17,9 @@ import { lumaFake, secondLumaFake } from '../../support/providers/fake-providers
 import { minimaxFake } from '../../support/providers/fake-providers/minimax.ts'
 import {
   falFake,
+  higgsfieldFake,
   replicateFake,
+  runwareFake,
   wanFake,
   wavespeedFake,
   xaiFake,
@@ -266,6 +268,9 @@ export const CARDS: readonly CardCases[] = [
         'no output': 'failed 200 ended 1',
       },
       'fal/fal-seedance-2.0': { success: FINE },
+      'fal/fal-seedance-2.5': { success: FINE },
+      'fal/fal-gpt-image-2': { success: FINE },
+      'fal/fal-nano-banana-pro': { success: FINE },
     },
   },
   {
@@ -341,6 +346,47 @@ export const CARDS: readonly CardCases[] = [
         failure: 'failed 200 ended 1',
       },
       'wavespeed/ultimate-image-upscaler': { success: FINE },
+      'wavespeed/wavespeed-gpt-image-2.5-flare': { success: FINE },
+      'wavespeed/wavespeed-gpt-image-2.5-sunburst': { success: FINE },
+      'wavespeed/wavespeed-nano-banana-2': { success: FINE },
+      'wavespeed/wavespeed-nano-banana-pro': { success: FINE },
+      'wavespeed/wavespeed-seedance-2.0': { success: FINE, policy: 'policy 200 ended 1' },
+    },
+  },
+  {
+    card: runwareFake,
+    models: {
+      'runware/runware-gpt-image-2': {
+        ...DIRECT,
+        policy: 'policy 400 ended 0',
+        invalid: 'invalid 400 none 0',
+        down: 'failed 503 possible 0',
+      },
+      'runware/runware-gpt-image-2.5-flare': { success: FINE },
+      'runware/runware-gpt-image-2.5-sunburst': { success: FINE },
+      'runware/runware-nano-banana-2': { success: FINE },
+      'runware/runware-nano-banana-pro': { success: FINE },
+      'runware/runware-seedance-2.0': {
+        ...TASK,
+        policy: 'policy 400 ended 0',
+        invalid: 'invalid 400 none 0',
+        failure: 'failed 200 ended 1',
+        'who knows': 'failed 200 possible 0',
+      },
+      'runware/runware-seedance-2.5': { success: FINE },
+    },
+  },
+  {
+    card: higgsfieldFake,
+    models: {
+      'higgsfield/higgsfield-kling-3-std': {
+        ...TASK,
+        policy: 'policy 200 ended 1',
+        invalid: 'invalid 422 none 0',
+        failure: 'failed 200 ended 1',
+      },
+      'higgsfield/higgsfield-seedance-2.0': { success: FINE },
+      'higgsfield/higgsfield-seedance-2.5': { success: FINE },
     },
   },
   {

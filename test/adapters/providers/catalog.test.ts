@@ -23,7 +23,18 @@ const CARDS = [
   'minimax',
   'stability',
 ]
-const MORE_CARDS = ['ideogram', 'recraft', 'fal', 'replicate', 'elevenlabs', 'xai', 'wan', 'wavespeed']
+const MORE_CARDS = [
+  'ideogram',
+  'recraft',
+  'fal',
+  'replicate',
+  'elevenlabs',
+  'xai',
+  'wan',
+  'wavespeed',
+  'runware',
+  'higgsfield',
+]
 
 test('the shipped catalogue has no problem: every schema compiles and takes its own example', () => {
   const { problems, models, providers } = readCatalog(shipped, DEPS)

@@ -140,7 +140,7 @@ test('a task whose answer was lost is found by its reference, and sent only wher
   await using under = await openProviderUnderTest(fake)
   const submit = (isRepeat: boolean) => under.submit('kling/kling-v2-6', INPUT, { isRepeat })
   const first = await submit(false)
-  assert.equal(fake.requests[0].json?.['external_task_id'], 'submit-1')
+  assert.equal(fake.requests[0].json?.['external_task_id'], '01890a5d-ac96-774b-bcce-b302099a8057')
   const again = await submit(true)
   assert.deepEqual(again, { ...first, pollAfterMs: 0 })
   assert.equal(fake.generations, 1)

@@ -246,8 +246,8 @@ test('minimax, first API: the finished document carries the address that a secon
 test('fal: the addresses of the answer are used, and the result comes as the app wrote it', async () => {
   const { outcome, requests } = await send(falFake, 'fal/fal-seedance-2.0', { prompt: 'x' })
   assert.deepEqual(requests.map(({ path }) => path).slice(-2), [
-    '/fal-ai/bytedance/requests/task-1/status',
-    '/fal-ai/bytedance/requests/task-1',
+    '/bytedance/seedance-2.0/requests/task-1/status',
+    '/bytedance/seedance-2.0/requests/task-1',
   ])
   assert.equal(outcome.outcome, 'finished')
   assert.match(String(outcome.result.body), /"seed":18446744073709552000/)

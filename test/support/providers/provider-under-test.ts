@@ -111,7 +111,7 @@ export async function openProviderUnderTest(
       const model = await shippedModel(id)
       const body = Buffer.from(JSON.stringify(input))
       return provider.submit(
-        { model, accountId: 'a', submitKey: 'submit-1', isRepeat, body, input },
+        { model, accountId: 'a', submitKey: '01890a5d-ac96-774b-bcce-b302099a8057', isRepeat, body, input },
         { ...limits(), sending },
       )
     },

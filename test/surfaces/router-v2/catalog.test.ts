@@ -125,7 +125,9 @@ test('a page of another origin can read every header that an answer has of its o
 test('entries say who the model is and whether refusals cost, and nothing about prices', async () => {
   const { json } = await app.client.call('/v2/models/fake/paid')
   const billing = { charges_on_policy_rejection: 'unknown' }
-  assert.deepEqual(json, { id: 'fake/paid', provider: 'fake', model: 'paid', billing })
+  assert.deepEqual(json, { id: 'fake/paid', provider: 'fake', model: 'paid', billing, price_confirmed: true })
+  const { json: open } = await app.client.call('/v2/models/fal/fal-gpt-image-2')
+  assert.equal(open.price_confirmed, false)
 })
 
 test('the address of the schema is shown where it is HTTPS', async () => {

@@ -71,6 +71,8 @@ export interface Model {
   readonly output: ModelOutput
   readonly returns: ReturnMode
   readonly price: PriceRule
+  /** False: taken from public sources, and never compared with a bill. Left out: it was. */
+  readonly isPriceConfirmed?: boolean
   /** null: the router's own. */
   readonly deadlineMs: number | null
   readonly hosting: Hosting | null

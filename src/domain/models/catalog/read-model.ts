@@ -71,11 +71,18 @@ function readFields(file: FieldReader, id: ModelId): Model {
     output: readOutput(file.record('output')),
     returns: file.choice('returns', RETURN_MODES, 'direct'),
     price,
+    isPriceConfirmed: readConfirmed(file),
     deadlineMs: deadlineSeconds === null ? null : deadlineSeconds * SECOND_MS,
     hosting: readHosting(file),
     adapter: file.object('adapter') ?? {},
     alternate: readAlternate(file),
   }
+}
+
+function readConfirmed(file: FieldReader): boolean {
+  const stated = file.value('price_confirmed') ?? true
+  if (typeof stated !== 'boolean') file.problem('price_confirmed', 'must be true or false')
+  return stated !== false
 }
 
 function readInput(input: FieldReader, id: ModelId): ModelInput {

@@ -137,7 +137,8 @@ function toModelEntry({ id, provider, model, chargesOnPolicyRejection }: Model):
 function toModelDetail(model: Model, baseUrl: string): object {
   const url = `${baseUrl}${MODELS_PATH}/${model.id}/openapi.json`
   const isShown = model.input.schema !== null && url.startsWith('https://') && url.length <= URL_MAX_LENGTH
-  return isShown ? { ...toModelEntry(model), input_schema_url: url } : toModelEntry(model)
+  const detail = { ...toModelEntry(model), price_confirmed: model.isPriceConfirmed !== false }
+  return isShown ? { ...detail, input_schema_url: url } : detail
 }
 
 interface ModelDocument {

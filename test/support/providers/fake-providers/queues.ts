@@ -1,4 +1,4 @@
-/** The providers with a queue of their own: fal, Replicate, xAI, Wan, WaveSpeed. */
+/** The providers with a queue of their own: fal, Replicate, xAI, Wan, WaveSpeed, Runware, Higgsfield. */
 import { bearer, type FakeAnswer, type FakeCall, type FakeCard, tooFastOnce } from './fake-card.ts'
 
 const falPolicy = {
@@ -270,5 +270,82 @@ export const wavespeedFake: FakeCard = {
   routes: [
     ['GET', /^\/predictions\/([^/]+)$/, wavespeedPoll],
     ['POST', /^\/[^/]+\/.+$/, wavespeedSubmit],
+  ],
+}
+
+/** The only task of a request, which is a list. */
+function runwareTask({ request }: FakeCall): Record<string, unknown> {
+  const [task] = JSON.parse(request.raw.toString()) as Record<string, unknown>[]
+  return task ?? {}
+}
+
+const runwareError = (code: string, message: string) => ({ errors: [{ code, message, parameter: 'positivePrompt' }] })
+// The fourth version: others are refused.
+const UUID_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+function runwareAnswer(call: FakeCall): FakeAnswer {
+  const task = runwareTask(call)
+  const { taskType, taskUUID } = task
+  if (taskType === 'getResponse') return runwarePoll(call, String(taskUUID))
+  const wait = tooFastOnce(call, { status: 429, json: runwareError('rateLimitExceeded', 'slow down') })
+  if (wait !== null) return wait
+  if (!UUID_4.test(String(taskUUID))) return { status: 400, json: runwareError('invalidTaskUUID', 'no UUID v4') }
+  if (call.scenario === 'invalid') return { status: 400, json: runwareError('invalidPositivePrompt', 'too short') }
+  if (call.scenario === 'policy') return { status: 400, json: runwareError('contentModeration', 'it was flagged') }
+  if (call.scenario === 'down') return { status: 503, json: runwareError('serviceUnavailable', 'later') }
+  if (call.scenario === 'who knows') return { json: runwareError('timeoutProvider', 'no answer in time') }
+  call.begin()
+  if (taskType === 'videoInference') return { json: { data: [{ taskType, taskUUID, status: 'processing' }] } }
+  const picture = { imageUUID: 'a', imageURL: 'https://runware.example/1.png', cost: 0.0391 }
+  return { json: { data: [{ taskType, taskUUID, ...picture }] } }
+}
+
+function runwarePoll(call: FakeCall, taskUUID: string): FakeAnswer {
+  const about = { taskType: 'videoInference', taskUUID }
+  const state = call.scenario === 'unknown state' ? 'warming' : 'processing'
+  if (call.countPoll(taskUUID) <= call.pendingPolls) return { json: { data: [{ ...about, status: state }] } }
+  if (call.scenario === 'failure') return { json: { data: [{ ...about, status: 'error' }] } }
+  return {
+    json: { data: [{ ...about, status: 'success', videoURL: 'https://runware.example/1.mp4', cost: 1.0241 }] },
+  }
+}
+
+export const runwareFake: FakeCard = {
+  provider: 'runware',
+  basePath: '',
+  key: 'fake-runware-key',
+  isKnown: bearer('fake-runware-key'),
+  unauthorized: { status: 401, json: runwareError('invalidApiKey', 'no') },
+  routes: [['POST', /^\/v1$/, runwareAnswer]],
+}
+
+function higgsfieldSubmit(call: FakeCall): FakeAnswer {
+  const wait = tooFastOnce(call, { status: 429, json: { detail: 'too many' } })
+  if (wait !== null) return wait
+  if (call.scenario === 'invalid') return { status: 422, json: { detail: 'duration is out of range' } }
+  const id = call.begin()
+  const at = (what: string) => call.at('api.higgsfield.ai', `/requests/${id}/${what}`)
+  return { json: { status: 'queued', request_id: id, status_url: at('status'), cancel_url: at('cancel') } }
+}
+
+function higgsfieldPoll(call: FakeCall): FakeAnswer {
+  const [request_id = ''] = call.params
+  const tell = (status: string, more: object = {}) => ({ json: { status, request_id, ...more } })
+  if (call.countPoll(request_id) <= call.pendingPolls)
+    return tell(call.scenario === 'unknown state' ? 'dreaming' : 'in_progress')
+  if (call.scenario === 'policy') return tell('nsfw')
+  if (call.scenario === 'failure') return tell('failed', { error: 'boom' })
+  return tell('completed', { video: { url: 'https://higgsfield.example/1.mp4' } })
+}
+
+export const higgsfieldFake: FakeCard = {
+  provider: 'higgsfield',
+  basePath: '',
+  key: 'fake-id:fake-secret',
+  isKnown: ({ authorization }) => authorization === 'Key fake-id:fake-secret',
+  unauthorized: { status: 401, json: { detail: 'no' } },
+  routes: [
+    ['GET', /^\/requests\/([^/]+)\/status$/, higgsfieldPoll],
+    ['POST', /^\/(?:kling-video|bytedance)\/.+\/text-to-video$/, higgsfieldSubmit],
   ],
 }

@@ -197,7 +197,12 @@ export function toValues(
   { model, input, submitKey }: Pick<ProviderCall, 'model' | 'input' | 'submitKey'>,
   settings: Readonly<Record<string, string>>,
 ): TemplateValues {
-  const values: Record<string, string> = { model: model.input.modelName, submit_key: submitKey }
+  const values: Record<string, string> = {
+    model: model.input.modelName,
+    submit_key: submitKey,
+    // Some providers take the fourth version only; ours are of the seventh, and as unique without the digit that says so.
+    submit_uuid: submitKey.replace(/^(.{14})7/, '$14'),
+  }
   for (const [name, value] of Object.entries(settings)) values[`setting.${name}`] = value
   for (const [name, value] of Object.entries(input)) {
     if (typeof value === 'string' || typeof value === 'number') values[`input.${name}`] = String(value)

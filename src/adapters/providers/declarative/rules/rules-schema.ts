@@ -271,7 +271,12 @@ function checkOperation(operation: OperationRules, where: string, { model, provi
   for (const other of findOtherDefaults(model.price, (path) => inject[writeJsonPath(path)]))
     problems.push(`${where}.body.inject says that ${other}`)
   const fields = model.input.schema?.['properties'] ?? {}
-  const known = ['model', 'submit_key', ...Object.keys(provider.settings ?? {}).map((name) => `setting.${name}`)]
+  const known = [
+    'model',
+    'submit_key',
+    'submit_uuid',
+    ...Object.keys(provider.settings ?? {}).map((name) => `setting.${name}`),
+  ]
   const inputs = Object.keys(fields ?? {}).map((field) => `input.${field}`)
   problems.push(...checkNames(operation.path, `${where}.path`, [...known, ...inputs]))
   if (task === undefined) return problems
