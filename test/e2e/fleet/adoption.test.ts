@@ -1,6 +1,6 @@
 /** Runs on servers while the service is killed, stopped and started again: they go on, and the next process takes them on. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -10,6 +10,7 @@ import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.
 import { call } from '../../support/clients/call.ts'
 import { openEvents } from '../../support/clients/event-reader.ts'
 import { type FakeComfy, startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import { hasRealComfyui, startRealComfyui } from '../../support/engines/real-comfyui.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const FAKE_MAIN = fileURLToPath(new URL('../../support/engines/fake-comfyui/main.ts', import.meta.url))
@@ -18,26 +19,28 @@ const STEPS = {
   '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } },
 }
 
-interface Restarted extends AsyncDisposable {
-  readonly fake: FakeComfy
-  url(): string
+interface Restarted<Server> extends AsyncDisposable {
+  readonly fake: Server
   start(): Promise<SpawnedServer>
 }
 
-async function openRestarted(flags: readonly string[] = []): Promise<Restarted> {
+async function openRestarted(flags: readonly string[] = []): Promise<Restarted<FakeComfy>> {
+  return openOver(await startFakeComfy(), flags)
+}
+
+/** A service that is killed and started again, over a server that lives longer. */
+async function openOver<Server extends AsyncDisposable & { readonly url: URL }>(
+  server: Server,
+  flags: readonly string[] = [],
+): Promise<Restarted<Server>> {
   await using opening = new AsyncDisposableStack()
   const folder = await mkdtemp(join(tmpdir(), 'atelier-adopted-'))
   opening.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
-  const fake = opening.use(await startFakeComfy())
+  opening.use(server)
   const opened = opening.move()
-  let server: SpawnedServer | null = null
   return {
-    fake,
-    url: () => server?.url ?? '',
-    async start() {
-      server = opened.use(await spawnServer(['--data-dir', folder, '--comfyui', fake.url.href, ...flags]))
-      return server
-    },
+    fake: server,
+    start: async () => opened.use(await spawnServer(['--data-dir', folder, '--comfyui', server.url.href, ...flags])),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }
@@ -157,6 +160,97 @@ describe('a run on a server', { concurrency: 2 }, () => {
     assert.equal(job.outputs.length, 1)
     assert.equal(fake.executions.length, 2)
   })
+
+  test('is computed once when the answer to its submit was lost, and when half of its picture was fetched', async () => {
+    await using opened = await openRestarted()
+    const { fake } = opened
+    fake.hold('running')
+    fake.faults.dropPromptReply = 1
+    const first = await opened.start()
+    const id = await submit(first.url, pictureGraph(10))
+    await fake.held('running')
+    await first.killNow()
+    const second = await opened.start()
+    fake.faults.viewBytesPerSecond = 20
+    fake.release('running')
+    await waitUntil(() => fake.asked('/view') > 0)
+    await second.killNow()
+    fake.faults.viewBytesPerSecond = null
+    const { url } = await opened.start()
+    const job = await untilStatus(url, id, 'succeeded')
+    assert.deepEqual([job.outputs.length, job.outputs_replaced], [1, 0])
+    assert.equal(fake.executions.length, 1)
+  })
+
+  test('whose server died together with the service goes on elsewhere as soon as nobody answers there', async () => {
+    await using other = await startFakeComfy()
+    await using opened = await openRestarted(['--comfyui', other.url.href])
+    const servers = [opened.fake, other]
+    for (const server of servers) server.hold('running')
+    const killed = await opened.start()
+    const id = await submit(killed.url, pictureGraph(11))
+    const [dead, left] = await Promise.race([
+      opened.fake.held('running').then(() => servers),
+      other.held('running').then(() => servers.toReversed()),
+    ])
+    await killed.killNow()
+    await dead?.[Symbol.asyncDispose]()
+    left?.release('running')
+    const { url } = await opened.start()
+    // Of a server that might still run it nothing is taken back for two minutes: longer than a test waits.
+    const job = await untilStatus(url, id, 'succeeded')
+    assert.equal(job.outputs.length, 1)
+    assert.equal(left?.executions.length, 1)
+  })
+})
+
+// Runs until a file appears, and writes down each time that it is run.
+const WAITING_NODE = `import os, time, torch
+from comfy.utils import ProgressBar
+
+class TestWait:
+    INPUT_TYPES = classmethod(lambda cls: {"required": {"folder": ("STRING", {})}})
+    RETURN_TYPES = ("IMAGE",)
+    FUNCTION = "run"
+    CATEGORY = "test"
+
+    def run(self, folder):
+        with open(os.path.join(folder, "runs"), "a") as runs:
+            runs.write("run\\n")
+        bar = ProgressBar(100000)
+        while not os.path.exists(os.path.join(folder, "go")):
+            bar.update(1)
+            time.sleep(0.1)
+        return (torch.zeros(1, 8, 8, 3),)
+
+NODE_CLASS_MAPPINGS = {"TestWait": TestWait}
+`
+
+test('a run on a real ComfyUI outlives two kills of the service, one of them over its end, and is computed once', {
+  skip: !hasRealComfyui && 'ATELIER_TEST_COMFYUI names no real ComfyUI',
+}, async () => {
+  await using opened = await openOver(await startRealComfyui(WAITING_NODE))
+  const { url: comfyui, folder } = opened.fake
+  const first = await opened.start()
+  const wait = { class_type: 'TestWait', inputs: { folder } }
+  const save = { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } }
+  const id = await waitUntil(() => submit(first.url, { '1': wait, '2': save }).catch(() => null))
+  const before = await waitUntil(async () => {
+    const job = await read(first.url, id)
+    return (job.progress?.value ?? 0) > 0 ? job : null
+  })
+  await first.killNow()
+  const second = await opened.start()
+  await waitUntil(async () => (await read(second.url, id)).progress.value > before.progress.value)
+  await second.killNow()
+  await writeFile(join(folder, 'go'), '')
+  const history = async () => Object.keys((await call(comfyui.origin, '/history')).json)
+  await waitUntil(async () => (await history()).length === 1)
+  const { url } = await opened.start()
+  const job = await untilStatus(url, id, 'succeeded')
+  assert.deepEqual([job.started_at, job.outputs.length], [before.started_at, 1])
+  assert.equal(await readFile(join(folder, 'runs'), 'utf8'), 'run\n')
+  await waitUntil(async () => (await history()).length === 0)
 })
 
 test('a launched server that outlives its service and its keeper is ended at the next start', async () => {

@@ -255,9 +255,10 @@ class ComfyServerEngine implements ComfyEngine {
   }
 
   health(): EngineHealth {
-    const { state, incarnation, version, lastError } = this.#monitor.state()
+    const { state, isGone, incarnation, version, lastError } = this.#monitor.state()
     return {
       state,
+      isGone,
       incarnation,
       version,
       lastError,

@@ -17,6 +17,8 @@ export interface EngineTrouble {
 export interface EngineHealth {
   /** `starting`: not reached yet, or restarted on purpose; `lost`: it was there and is gone. Both are probed with backoff. */
   readonly state: 'starting' | 'ready' | 'lost'
+  /** Nobody is there, which is known: what ran there is lost. Left out: it is not known. */
+  readonly isGone?: boolean
   /** Counts the processes that were seen behind this engine: with a new one, everything that was loaded is gone. */
   readonly incarnation: number
   readonly lastError: EngineTrouble | null

@@ -182,9 +182,10 @@ export class FleetMember {
     return this.state() === 'ready' && this.pausedMs() === 0
   }
 
-  /** Whether runs on it that were left can be taken on here. */
+  /** Whether runs on it that were left can be taken on here: they are followed, or given up where nobody is there any more. */
   get canAdopt(): boolean {
-    return this.engine.keepsRuns === true && this.#options.isDriven() && this.engine.health().state === 'ready'
+    const { state, isGone = false } = this.engine.health()
+    return this.engine.keepsRuns === true && this.#options.isDriven() && (state === 'ready' || isGone)
   }
 
   /** How long it gets no work, after it broke off a run or because it is in quarantine; 0: it may have some now. */

@@ -225,7 +225,7 @@ class ClaimingWorker implements Worker {
     const before = this.#runs.get(job.id)
     before?.lose()
     if (before !== undefined) await settlesWithin(before.done, this.#options.limits.cancelGraceMs)
-    log.info({ jobId: job.id, engine: engineId, attempt: job.attempt }, 'a run is taken on that its engine has')
+    log.info({ jobId: job.id, engine: engineId, attempt: job.attempt }, 'a run is taken on that nobody followed')
     this.#begin(claim, leaseUntil)
   }
 

@@ -17,7 +17,8 @@ const { values } = parseArgs({
 })
 const options = JSON.parse(values.options) as FakeOptions
 const { log } = values
-const onExecution = (news: ExecutionNews) => appendFileSync(log as string, `${JSON.stringify(news)}\n`)
+const onExecution = (news: ExecutionNews) =>
+  appendFileSync(log as string, `${JSON.stringify({ ...news, at: Date.now() })}\n`)
 const fake = await startFakeComfy({
   ...options,
   port: Number(values.port),

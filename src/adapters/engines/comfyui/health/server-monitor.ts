@@ -21,6 +21,8 @@ import { toText } from '../wire/socket-frames.ts'
 
 interface ServerState {
   readonly state: 'starting' | 'ready' | 'lost'
+  /** Connections were refused twice in a row: no process is behind the address, and what one had there is lost. */
+  readonly isGone: boolean
   readonly incarnation: number
   readonly version: string | null
   readonly device: Device | null
@@ -55,6 +57,7 @@ interface ServerMonitorOptions {
 // A server that is computing may answer late; one that runs nothing should not.
 const TRIES_BUSY = 4
 const TRIES_IDLE = 2
+const REFUSALS_OF_NOBODY = 2
 const FIRST_RETRY_MS = 250
 const OWN_RETRY_MAX_MS = 1_000
 const EMPTY_CATALOG = catalogOf({})
@@ -66,6 +69,7 @@ export class ServerMonitor {
   readonly #backoff: Backoff
   #state: ServerState = {
     state: 'starting',
+    isGone: false,
     incarnation: 1,
     version: null,
     device: null,
@@ -83,6 +87,7 @@ export class ServerMonitor {
   /** Who waits for a reading that begins from now on, however short ago the last one was; null: nobody. */
   #awaited: PromiseWithResolvers<void> | null = null
   #failures = 0
+  #refusals = 0
   #wasRefused = false
   readonly #ended: Promise<void>
 
@@ -176,6 +181,7 @@ export class ServerMonitor {
     this.#wasRefused = false
     this.#change({
       state: 'ready',
+      isGone: false,
       incarnation: this.#state.incarnation + (isAnother ? 1 : 0),
       version: isJsonObject(stats?.system) ? toText(stats.system.comfyui_version) : null,
       device: stats === null ? null : readDevice(stats),
@@ -230,6 +236,9 @@ export class ServerMonitor {
     this.#failures++
     const isRefused = error instanceof CallError && error.fault === 'unreachable'
     this.#wasRefused ||= isNobodyThere(error)
+    this.#refusals = isNobodyThere(error) ? this.#refusals + 1 : 0
+    const isGone = this.#refusals >= REFUSALS_OF_NOBODY
+    if (isGone !== this.#state.isGone) this.#change({ isGone })
     const tries = isRefused ? 1 : isBusy() ? TRIES_BUSY : TRIES_IDLE
     const message = error instanceof Error ? error.message : String(error)
     if (this.#state.state === 'ready' && this.#failures >= tries) {
@@ -247,6 +256,7 @@ export class ServerMonitor {
         await this.#probe()
         const isSoon = await onAnswer()
         this.#failures = 0
+        this.#refusals = 0
         this.#backoff.reset()
         await this.#bell.wait(
           isSoon ? Math.min(bounds.pollMaxMs, bounds.probeEveryMs) : bounds.probeEveryMs,

@@ -1,13 +1,13 @@
 /**
  * Looks for a run that a server may have from a process before this one: in its queue, and in its history. It is in neither only after
  * the time in which a finished run may still appear, and a server that cannot be asked is asked again for as long as any run is
- * followed without an answer.
+ * followed without an answer: one that refuses connections is gone, and its runs with it.
  */
 import { performance } from 'node:perf_hooks'
 import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
-import { CallError } from '../wire/comfy-http.ts'
+import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
 import { type PromptKey, promptIdOf, roundOf } from './comfy-prompt.ts'
 
 export interface FoundRun {
@@ -19,7 +19,7 @@ export interface FoundRun {
 
 interface FindDeps {
   readonly api: Pick<ComfyApi, 'queue' | 'history'>
-  readonly bounds: Pick<ComfyBounds, 'vanishedMs' | 'pollFirstMs' | 'unreachableMs'>
+  readonly bounds: Pick<ComfyBounds, 'vanishedMs' | 'pollFirstMs' | 'unreachableMs' | 'refusedMs'>
   /** Ends the search. */
   readonly gone: AbortSignal
 }
@@ -32,15 +32,21 @@ export async function findRun(deps: FindDeps, run: Omit<PromptKey, 'round'>): Pr
   const { bounds, gone } = deps
   let answeredAt = performance.now()
   let absentSince: number | null = null
+  let refusedSince: number | null = null
   while (!gone.aborted) {
     try {
       const found = (await findInQueue(deps, run)) ?? (await findInHistory(deps, run))
       if (found !== null) return found
       answeredAt = performance.now()
+      refusedSince = null
       absentSince ??= answeredAt
       if (answeredAt - absentSince >= bounds.vanishedMs) return null
     } catch (error) {
-      if (!(error instanceof CallError) || performance.now() - answeredAt >= bounds.unreachableMs) throw error
+      if (!(error instanceof CallError)) throw error
+      const now = performance.now()
+      refusedSince = isNobodyThere(error) ? (refusedSince ?? now) : null
+      const isGone = refusedSince !== null && now - refusedSince >= bounds.refusedMs
+      if (isGone || now - answeredAt >= bounds.unreachableMs) throw error
     }
     await sleep(bounds.pollFirstMs, gone)
   }
