@@ -56,21 +56,28 @@ export async function killAndCheckAdoption(options: AdoptionKills): Promise<Adop
   )
   await Promise.all(engines.map((engine) => engine.start()))
   let adopted = 0
+  let lives = 0
   const env = {
     ...findCompileCache(folder),
     ATELIER_COMFYUI: engines.map(({ url }) => url).join(','),
     ATELIER_COMFYUI_CONCURRENCY: '2',
     ATELIER_DRAIN_TIMEOUT: '0s',
+    ATELIER_LOG_LEVEL: 'debug',
     ...(database !== null && {
       ATELIER_DATABASE: database.url,
       ATELIER_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'),
     }),
   }
-  const onOutput = (text: string) => {
-    adopted += text.split('a run is taken on').length - 1
-  }
-  async function start(): Promise<SpawnedServer> {
+  // What a fault is explained with: everything that the processes printed, each line with the process and the moment.
+  const printed: string[] = []
+  async function start(at: number): Promise<SpawnedServer> {
     for (let tries = 1; ; tries++) {
+      const life = `${at}.${lives++}`
+      const onOutput = (text: string) => {
+        adopted += text.split('a run is taken on').length - 1
+        const lines = text.split('\n').filter((line) => line !== '')
+        printed.push(...lines.map((line) => `${Date.now()} ${life} ${line}`))
+      }
       try {
         return await spawnServer(['--data-dir', join(folder, 'data')], env, { onOutput })
       } catch (error) {
@@ -80,7 +87,7 @@ export async function killAndCheckAdoption(options: AdoptionKills): Promise<Adop
     }
   }
   const servers: (SpawnedServer | null)[] = []
-  for (let index = 0; index < processes; index++) servers.push(await start())
+  for (let index = 0; index < processes; index++) servers.push(await start(index))
   stack.defer(async () => {
     await Promise.all(servers.map((server) => server?.killNow()))
   })
@@ -105,18 +112,26 @@ export async function killAndCheckAdoption(options: AdoptionKills): Promise<Adop
     servers[at] = null
     if (terms * random() > (kills - terms) * random()) await victim?.terminate()
     else await victim?.killNow()
-    servers[at] = await start()
+    servers[at] = await start(at)
     if ((kill + 1) % 10 === 0) report(`${kill + 1} kills, ${submitted} jobs`)
   }
   over.abort()
   await clients
+  const explain = (names: readonly string[]) =>
+    [...engines.flatMap((engine) => engine.news().map((news) => JSON.stringify(news))), ...printed]
+      .filter((line) => names.some((name) => line.includes(name)))
+      .join('\n')
   await check(client, jobs)
-  const begun = checkCounts(engines, jobs)
+  const begun = checkCounts(engines, jobs, explain)
   report(`${kills} kills, ${jobs.length} jobs, ${begun} prompts, ${adopted} runs adopted`)
   return { jobs: jobs.length, kills, begun, adopted }
 }
 
-function checkCounts(engines: readonly FakeComfyChild[], jobs: readonly string[]): number {
+function checkCounts(
+  engines: readonly FakeComfyChild[],
+  jobs: readonly string[],
+  explain: (names: readonly string[]) => string,
+): number {
   const attemptOf = attemptsByPrompt(jobs)
   const begun = engines.flatMap((engine) => engine.news()).filter(({ what }) => what === 'begun')
   const counts = new Map<string, string[]>()
@@ -127,7 +142,7 @@ function checkCounts(engines: readonly FakeComfyChild[], jobs: readonly string[]
     counts.set(at.jobId, [...(counts.get(at.jobId) ?? []), promptId])
   }
   const doubled = [...counts].filter(([, prompts]) => prompts.length > 1)
-  assert.deepEqual(doubled, [], 'no job was computed twice')
+  assert.equal(doubled.length, 0, `no job was computed twice:\n${explain(doubled.flat(2))}`)
   assert.equal(counts.size, jobs.length)
   return begun.length
 }
