@@ -4,8 +4,12 @@
  * first whatever that costs others, and the rule before (a model: the program has it no more).
  *
  *   npm run bench schedule [requests.csv.gz]     # without a file a load is drawn
+ *
+ * Of a file the first 20,000 requests are replayed at most. Eight replays run beside one another: the present rule on both stores, the two
+ * others on SQLite, each with 8 and with 12 servers. Each result is printed as soon as it is there.
  */
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,10 +32,12 @@ const LIGHT_JOBS = 10
 const ANY = Number.MAX_SAFE_INTEGER / 4
 
 const RULES: Readonly<Record<string, Replay['rule']>> = {
+  shares: { maxOvertakes: MAX_OVERTAKES, creditMs: CREDIT_MS },
   'submit order': { maxOvertakes: 0, creditMs: ANY },
   'loaded first': { maxOvertakes: 2_000_000_000, creditMs: ANY },
-  shares: { maxOvertakes: MAX_OVERTAKES, creditMs: CREDIT_MS },
 }
+const IN_MEMORY = '/dev/shm'
+const HEAD = ['servers', 'rule', 'loads', 'makespan', 'mean wait', 'p95', 'p95 light', 'Jain']
 
 interface Outcome {
   readonly switches: number
@@ -46,31 +52,48 @@ export async function schedule(path: string | null): Promise<Figure[]> {
   const arrivals = path === null ? drawTrace(DAY_MS) : readTrace(path, DAY_MS)
   const rows: string[][] = []
   const figures: Figure[] = []
-  const tell = (servers: number, rule: string, outcome: Outcome) =>
-    rows.push([String(servers), rule, ...toCells(outcome)])
+  const tell = (servers: number, rule: string, outcome: Outcome) => {
+    const row = [String(servers), rule, ...toCells(outcome)]
+    rows.push(row)
+    console.log(row.join(' | '))
+  }
+  const former = new Map(
+    SERVERS.map((servers) => [servers, judge(arrivals, replayFormerRule(arrivals, servers, COSTS))] as const),
+  )
+  for (const [servers, outcome] of former) tell(servers, 'before', outcome)
   await using sqlite = await openSqlite()
   await using postgres = await openPostgres()
-  for (const servers of SERVERS) {
-    const former = judge(arrivals, replayFormerRule(arrivals, servers, COSTS))
-    tell(servers, 'before', former)
+  const stores = { SQLite: sqlite.store, Postgres: postgres.store }
+  const replayAll = async (name: keyof typeof stores, servers: (typeof SERVERS)[number]) => {
     for (const [rule, bounds] of Object.entries(RULES)) {
-      for (const [name, store] of Object.entries({ SQLite: sqlite.store, Postgres: postgres.store })) {
-        // The two others are there to compare with; one store shows them.
-        if (rule !== 'shares' && name === 'Postgres') continue
-        const outcome = judge(arrivals, await replayOn(store, arrivals, { servers, rule: bounds }))
-        tell(servers, `${rule}, ${name}`, outcome)
-        if (rule === 'shares') figures.push(...toFigures(`${servers} servers, ${name}`, outcome, former))
-      }
+      // The two others are there to compare with; one store shows them.
+      if (rule !== 'shares' && name === 'Postgres') continue
+      const report = (begun: number) => console.error(`${name}, ${rule}, ${servers} servers: ${begun} jobs`)
+      const outcome = judge(arrivals, await replayOn(stores[name], arrivals, { servers, rule: bounds, report }))
+      tell(servers, `${rule}, ${name}`, outcome)
+      const before = former.get(servers)
+      if (rule === 'shares' && before !== undefined)
+        figures.push(...toFigures(`${servers} servers, ${name}`, outcome, before))
     }
   }
-  console.log(`\n${toTable(rows, ['servers', 'rule', 'loads', 'makespan', 'mean wait', 'p95', 'p95 light', 'Jain'])}\n`)
+  // Each waits for its store most of the time.
+  await Promise.all(SERVERS.flatMap((servers) => [replayAll('SQLite', servers), replayAll('Postgres', servers)]))
+  const order = ['before', ...Object.keys(RULES)]
+  const place = ([servers = '', rule = '']: readonly string[]) =>
+    Number(servers) * 10 + order.findIndex((name) => rule.startsWith(name))
+  console.log(
+    `\n${toTable(
+      rows.toSorted((one, other) => place(one) - place(other)),
+      HEAD,
+    )}\n`,
+  )
   return figures
 }
 
 async function replayOn(
   store: Store,
   arrivals: readonly Arrival[],
-  setting: Pick<Replay, 'servers' | 'rule'>,
+  setting: Pick<Replay, 'servers' | 'rule' | 'report'>,
 ): Promise<Replayed> {
   // Accounts of their own for every replay: what they used in another one is nothing to this.
   const ids = new Map<string, string>(
@@ -155,7 +178,9 @@ function toFigures(where: string, now: Outcome, former: Outcome): Figure[] {
 }
 
 async function openSqlite() {
-  const directory = await mkdtemp(join(tmpdir(), 'atelier-schedule-'))
+  // In memory where there is such a folder: its clock is simulated, and nothing has to outlive it.
+  const root = existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir()
+  const directory = await mkdtemp(join(root, 'atelier-schedule-'))
   const store = await openSqliteStore({ directory })
   return {
     store,

@@ -28,7 +28,11 @@ export interface Replay {
   readonly costs: Costs
   readonly rule: Required<Pick<ClaimRequest, 'maxOvertakes' | 'creditMs'>>
   readonly pool?: string
+  /** Heard now and then: how many of the load's jobs have begun. */
+  readonly report?: (begun: number) => void
 }
+
+const REPORT_EVERY = 1_000
 
 export interface ReplayedRun {
   readonly arrival: Arrival
@@ -57,12 +61,13 @@ const RETENTION_MS = 365 * 86_400_000
 type Jobs = Pick<JobStore, 'submit' | 'claim' | 'commit'>
 
 export async function replayLoad(jobs: Jobs, replay: Replay): Promise<Replayed> {
-  const { arrivals, costs, rule, pool = randomUUID() } = replay
+  const { arrivals, costs, rule, pool = randomUUID(), report = () => {} } = replay
   const servers = Array.from({ length: replay.servers }, (_, index): Server => {
     return { id: `server-${index}`, loaded: null, addition: null, usedAtMs: 0, busy: null }
   })
   const lanes = createLaneTable({ maxLanes: 100_000 })
   const byId = new Map<string, Arrival>()
+  const waitingIn = new Map<string, number>()
   const runs: ReplayedRun[] = []
   let [nowMs, next, waiting, switches] = [0, 0, 0, 0]
 
@@ -72,6 +77,7 @@ export async function replayLoad(jobs: Jobs, replay: Replay): Promise<Replayed> 
     byId.set(outcome.job.id, arrival)
     lanes.learn(arrival.lane, { key: arrival.lane, classes: [], choices: [], weights: [arrival.lane] })
     waiting += 1
+    waitingIn.set(arrival.lane, (waitingIn.get(arrival.lane) ?? 0) + 1)
   }
 
   async function end(server: Server): Promise<void> {
@@ -93,7 +99,7 @@ export async function replayLoad(jobs: Jobs, replay: Replay): Promise<Replayed> 
     const claimed = await jobs.claim({
       ...{ pool, workerId: 'replay', leaseId, now: toDate(nowMs), leaseUntil: toDate(nowMs + RETENTION_MS) },
       ...rule,
-      engines: offersOf(free, servers, lanes),
+      engines: offersOf(free, servers, lanes, waitingIn),
     })
     if (claimed === null) return false
     waiting -= 1
@@ -107,6 +113,7 @@ export async function replayLoad(jobs: Jobs, replay: Replay): Promise<Replayed> 
     const arrival = byId.get(job.id)
     if (arrival === undefined) throw new Error('a job was claimed that nobody submitted')
     byId.delete(job.id)
+    waitingIn.set(arrival.lane, (waitingIn.get(arrival.lane) ?? 1) - 1)
     const { lane, addition = null, runMs } = arrival
     const isSwitch = server.loaded !== lane
     const loadsMore = addition !== null && (isSwitch || server.addition !== addition)
@@ -115,6 +122,7 @@ export async function replayLoad(jobs: Jobs, replay: Replay): Promise<Replayed> 
     const run = { arrival, startedAtMs: nowMs, endedAtMs: nowMs + tookMs }
     Object.assign(server, { loaded: lane, addition, usedAtMs: nowMs, busy: { ...run, jobId: job.id, leaseId } })
     runs.push(run)
+    if (runs.length % REPORT_EVERY === 0) report(runs.length)
   }
 
   while (next < arrivals.length || servers.some(({ busy }) => busy !== null)) {
@@ -137,16 +145,22 @@ export async function replayLoad(jobs: Jobs, replay: Replay): Promise<Replayed> 
   return { runs, switches, makespanMs: nowMs }
 }
 
-/** As a fleet offers its servers: those without weights first, then the one that was used longest ago. */
-function offersOf(free: readonly Server[], all: readonly Server[], lanes: LaneTable): ClaimRequest['engines'] {
+/** As a fleet offers its servers: those without weights first, then the one that was used longest ago. Lanes without a job change nothing. */
+function offersOf(
+  free: readonly Server[],
+  all: readonly Server[],
+  lanes: LaneTable,
+  waitingIn: ReadonlyMap<string, number>,
+): ClaimRequest['engines'] {
   const rankOf = (server: Server, lane: string) =>
     server.loaded === lane ? 0 : 2 + all.filter((other) => other !== server && other.loaded === lane).length
   const order = free.toSorted(
     (one, other) => Number(one.loaded !== null) - Number(other.loaded !== null) || one.usedAtMs - other.usedAtMs,
   )
+  const waiting = lanes.lanes().filter((lane) => (waitingIn.get(lane) ?? 0) > 0)
   return order.map((server) => ({
     engineId: server.id,
-    lanes: lanes.lanes().map((lane) => ({ lane, rank: rankOf(server, lane), foreseenMs: lanes.foreseenMs(lane) })),
+    lanes: waiting.map((lane) => ({ lane, rank: rankOf(server, lane), foreseenMs: lanes.foreseenMs(lane) })),
   }))
 }
 
