@@ -121,6 +121,7 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['credits'], load: async () => (await import('./admin/credits.ts')).addCredits },
   { names: ['deployments'], load: async () => (await import('./admin/deployments.ts')).addDeployments },
   { names: ['jobs'], load: async () => (await import('./admin/running.ts')).addJobs },
+  { names: ['queue'], load: async () => (await import('./admin/queue.ts')).addQueue },
   { names: ['engines'], load: async () => (await import('./admin/running.ts')).addEngines },
   { names: ['nodes'], load: async () => (await import('./admin/running.ts')).addNodes },
   { names: ['doctor'], load: async () => (await import('./doctor/doctor.ts')).addDoctor },

@@ -34,6 +34,7 @@ export type Refusal =
   | 'invalid_input' // inputs of a call of an endpoint, all that are wrong
   | 'breaking_change' // a new version of an endpoint would break those who call it
   | 'revision_mismatch' // it was changed since the caller read it
+  | 'not_waiting' // a job runs or has ended; only one that waits can be moved
   | 'endpoint_stopped' // its owner must start it again
   | 'batch_refused' // some of many that were to be accepted together cannot be
   | 'idempotency_key_reuse'

@@ -25,6 +25,7 @@ import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { BatchStore } from './jobs/batches/batch-store.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunLimitStore } from './jobs/limits/run-limits.ts'
+import type { QueueStore } from './jobs/queue/queue-store.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
 import type { SummaryStore } from './jobs/summaries/summary-store.ts'
 import type { ProviderKeyStore } from './models/access/provider-keys.ts'
@@ -46,6 +47,7 @@ export interface OperatorStores {
   readonly buildBlobs: BuildBlobStore
   readonly providerKeys: ProviderKeyStore
   readonly released: ReleasedStore
+  readonly queue: QueueStore
   readonly cancels: Pick<JobStore, 'cancel'>
   readonly endpointPrices: Pick<EndpointStore, 'setPrice'>
 }

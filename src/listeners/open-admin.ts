@@ -11,6 +11,7 @@ import type { Config } from '../config/config.ts'
 import type { SignIn } from '../domain/accounts/sign-in.ts'
 import { createBudgets } from '../domain/credits/budgets/manage-budgets.ts'
 import { createReportUsage } from '../domain/credits/usage-report.ts'
+import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
 import type { PoolSignals } from '../domain/deployments/pool-signals.ts'
 import type { CommandEngine } from '../domain/engine/directory/engine-commands.ts'
@@ -91,6 +92,9 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
       (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
       createJobOperations({
         ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },
+        queue: jobs.queue,
+        hasAccount: async (id) => (await store.accounts.findUse(id)) !== null,
+        hasPool: (pool) => pool === DEFAULT_POOL || isDeployment(parts.deployments, pool),
         ...{ streams, bus: parts.bus, series: parts.series, log: parts.log },
         assets: parts.assets.namedFiles,
         cursorSecret: parts.router.cursorSecret,
@@ -104,6 +108,10 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
     ],
   })
   return { ...surface, openStreams: () => streams.openStreams() }
+}
+
+function isDeployment(deployments: Deployments | null, id: string): boolean {
+  return deployments !== null && (deployments.find(id) !== null || deployments.copiesOf(id).length > 0)
 }
 
 type SessionParts = Pick<AdminParts, 'gate' | 'signIn' | 'isEveryoneOperator'>

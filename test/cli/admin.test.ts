@@ -186,6 +186,31 @@ describe('through the service that holds the folder', () => {
   })
 })
 
+test('a pool and an account are paused and resumed, and a waiting job is moved, by one command each', async () => {
+  await using app = await startShared()
+  const ada = await app.account('ada')
+  const at = (...args: string[]) => {
+    return runInProcess([...args, '--url', app.url, '--admin-token', ADMIN_TOKEN], { cwd: dataDir })
+  }
+  assert.equal((await at('queue', 'status')).stdout, 'nothing is paused\n')
+  const paused = await at('queue', 'pause', '--pool', 'default', '--reason', 'new drivers')
+  assert.equal(paused.code, 0, paused.stderr)
+  assert.match(paused.stdout, /^pool +default +\S+ +new drivers$/m)
+  assert.equal((await at('queue', 'pause', '--account', 'ada')).code, 0)
+  const body = JSON.stringify({ workflow: { '1': { class_type: 'FakeSave', inputs: { text: 'one' } } } })
+  const submit = async () => (await ada.call('/api/v2/jobs', { method: 'POST', body })).json.id as string
+  const [, second] = [await submit(), await submit()]
+  const moved = await at('jobs', 'move', second, '--front', '--not-before', new Date(Date.now() + 60_000).toISOString())
+  assert.equal(moved.code, 0, moved.stderr)
+  assert.match(moved.stdout, /^priority +1$/m)
+  assert.match((await at('jobs', 'move', second, '--now', '--priority', '4')).stdout, /^position +1$/m)
+  const wrong = await at('queue', 'pause', '--pool', 'nowhere')
+  assert.deepEqual([wrong.code === 0, wrong.stdout], [false, ''])
+  assert.match(wrong.stderr, /names no pool/)
+  await at('queue', 'resume', '--pool', 'default')
+  assert.equal((await at('queue', 'resume', '--account', 'ada')).stdout, 'nothing is paused\n')
+})
+
 test('nodes lists the process that holds the data folder, and none at a folder that nobody holds', async () => {
   await using service = await startTestApp({ settings: { adminToken: ADMIN_TOKEN } })
   const { dataDir: cwd } = service

@@ -43,6 +43,7 @@ export interface AuditedStores extends Pick<StoreUnderTest, 'directory' | 'apiKe
   readonly deployments: DeploymentStore
   readonly cancels: Pick<JobStore, 'cancel'>
   readonly shares: Store['shares']
+  readonly queue: Store['queue']
   readonly builds: Store['builds']
   readonly released: Store['released']
   readonly buildBlobs: Store['buildBlobs']
@@ -68,6 +69,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly runLimits: Store['runLimits']
   readonly budgets: Store['budgets']
   readonly shares: Store['shares']
+  readonly queue: Store['queue']
   readonly builds: Store['builds']
   readonly released: Store['released']
   readonly buildBlobs: Store['buildBlobs']

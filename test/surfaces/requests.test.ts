@@ -301,6 +301,7 @@ test('every refusal has its status and code, details are never absent, and every
     batch_refused: '422 batch_refused',
     invalid_input: '422 invalid_input',
     breaking_change: '409 breaking_change',
+    not_waiting: '409 not_waiting',
     revision_mismatch: '412 revision_mismatch',
     endpoint_stopped: '422 endpoint_stopped',
     idempotency_key_reuse: '422 idempotency_key_reuse',

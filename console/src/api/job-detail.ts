@@ -16,11 +16,20 @@ export interface Output {
 
 export interface Wait {
   readonly position: number | null
-  readonly reason: 'account_limit' | 'no_engine' | 'engines_away' | 'engines_busy' | 'behind_others'
+  readonly reason: 'paused' | 'held' | 'account_limit' | 'no_engine' | 'engines_away' | 'engines_busy' | 'behind_others'
+  readonly pauses: readonly Pause[]
+  readonly held_until: string | null
   readonly needs: { readonly classes: readonly string[]; readonly weights: readonly string[] }
   readonly engines: readonly WaitEngine[]
   readonly limit: { readonly running: number; readonly max_running: number } | null
   readonly estimate_seconds: number | null
+}
+
+/** What keeps jobs of the account from being taken. */
+interface Pause {
+  readonly by: 'service' | 'pool' | 'operator' | 'account'
+  readonly reason: string | null
+  readonly since: string
 }
 
 export interface WaitEngine {

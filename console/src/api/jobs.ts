@@ -63,6 +63,14 @@ export function cancelJob(id: string): Promise<unknown> {
   return send('POST', `/api/v2/jobs/${encodeURIComponent(id)}/cancel`)
 }
 
+/** A job that waits: its place in the queue of its account, and the time until which it is held. */
+export function moveJob(id: string, change: { move: 'front' | 'back' } | { not_before: null }): Promise<unknown> {
+  return send('PATCH', `/api/v2/jobs/${encodeURIComponent(id)}`, change)
+}
+
+/** Of the whole account. */
+export const resumeQueue = () => send('POST', '/api/v2/queue/resume')
+
 interface Canceled {
   readonly count: number
   /** There may be more that fit: the request is to be repeated for them. */

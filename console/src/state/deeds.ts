@@ -1,7 +1,7 @@
 /** What a person can do to jobs, with the words that they are asked and told. */
 import { ApiError, send } from '../api/client.ts'
 import { type JobFilter, toQuery } from '../api/filter.ts'
-import { cancelByFilter, cancelJob, cancelJobs, rerun } from '../api/jobs.ts'
+import { cancelByFilter, cancelJob, cancelJobs, moveJob, rerun, resumeQueue } from '../api/jobs.ts'
 import { isCancelable } from '../api/summary.ts'
 import { confirm } from '../components/overlay/dialog.tsx'
 import { showToast } from '../components/text.tsx'
@@ -27,6 +27,14 @@ export async function cancelOne(id: string): Promise<void> {
   const undo = job?.status === 'running' ? showStatus(id, 'canceling') : () => undefined
   const done = await tell(() => cancelJob(id))
   if (done === null) undo()
+}
+
+export async function moveOne(id: string, change: Parameters<typeof moveJob>[1], done: string): Promise<void> {
+  if ((await tell(() => moveJob(id, change))) !== null) showToast(done)
+}
+
+export async function resumeOwnQueue(): Promise<void> {
+  if ((await tell(resumeQueue)) !== null) showToast('Jobs of this account are taken again.')
 }
 
 export async function cancelMany(ids: readonly string[]): Promise<void> {

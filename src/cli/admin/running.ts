@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Finish, Terminal } from '../terminal.ts'
 import type { NodeWire } from './admin-answers.ts'
 import { addAdminCommand, toPairs, toTable } from './admin-command.ts'
+import { addMove } from './queue.ts'
 
 interface EngineWire {
   readonly id: string
@@ -111,4 +112,5 @@ export function addJobs(program: Command, terminal: Terminal, finish: Finish): v
     },
     { terminal, finish },
   )
+  addMove(jobs, { terminal, finish })
 }

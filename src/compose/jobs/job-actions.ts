@@ -25,6 +25,7 @@ import { createTurnKeeper } from '../../domain/jobs/claim/turn-keeper.ts'
 import { createWorker, type Worker } from '../../domain/jobs/claim/worker.ts'
 import { createCancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import { combineObservers, type JobObserver } from '../../domain/jobs/observer.ts'
+import { createQueue, type Queue } from '../../domain/jobs/queue/manage-queue.ts'
 import { createJobReader, type JobReader } from '../../domain/jobs/read/job-reader.ts'
 import { createListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import { createRunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
@@ -87,6 +88,7 @@ interface JobParts {
   readonly log: Log
 }
 
+const SECOND_MS = 1000
 const MINUTE_MS = 60_000
 // So many jobs that were dropped from memory are worth a collection.
 const MANY_JOBS = 500
@@ -120,7 +122,8 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   })
   const recover = createRecover({ ...shared, findSpared })
   const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
-  const chores = createChores(config, parts, { ...shared, reader, recover, lanes, pools })
+  const queue = createQueue({ store: store.queue, bus, clock })
+  const chores = createChores(config, parts, { ...shared, queue, reader, recover, lanes, pools })
   const list = createListJobs(shared)
   const cancel = createCancelJob(shared)
   return {
@@ -139,6 +142,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     reader,
     list,
     cancel,
+    queue,
     batches: createBatches({ store: store.batches, cancel, list, clock }),
     convertFile: createConvertFile({
       catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
@@ -222,12 +226,13 @@ interface ChoreParts extends SharedParts {
   readonly recover: ReturnType<typeof createRecover>
   readonly lanes: LaneKeeper
   readonly pools: PoolWorkers
+  readonly queue: Queue
 }
 
 function createChores(
   config: JobsConfig,
   parts: JobParts,
-  { reader, recover, lanes, pools, ...shared }: ChoreParts,
+  { reader, recover, lanes, pools, queue, ...shared }: ChoreParts,
 ): Chore[] {
   const { store, fleet, bus, assets, heartbeat, clock, log } = parts
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
@@ -247,6 +252,7 @@ function createChores(
       ...{ recover, expiry, keys, batches, jobs, accounts, summaries, heartbeat, clock, log },
       extraData: shared.extraData,
     }),
+    { name: 'release-held', runs: 'once', everyMs: SECOND_MS, run: (signal) => queue.releaseDue(signal) },
     { name: 'keep-turns', runs: 'each', everyMs: TURN_LOOK_MS, run: () => turnKeeper.look() },
     ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat, bus }) : []),
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.collect({ signal }) },
@@ -326,7 +332,7 @@ function createSubmits(
     trySubmit: createTrySubmit({
       ...{ ...admission, ...workflows, reuse, inspectWorkflow },
       ...{ keys: store.keys, ledger: store.ledger, accounts: store.accounts },
-      runLimits: store.runLimits,
+      ...{ runLimits: store.runLimits, retentionMs: config.retentionMs },
       limitsOf: (accountId) => {
         const limits = rules?.limitsOf(accountId) ?? null
         return { maxRunning: limits?.concurrentJobs ?? null, maxQueued: limits?.queuedJobs ?? config.maxQueued }

@@ -53,6 +53,10 @@ export interface NewJob {
   readonly keepsResult?: boolean
   /** In a batch: it is answered with this result, if that is still there. */
   readonly again?: ResultAgain | null
+  /** It is held until then; left out or null: it may run at once. */
+  readonly notBefore?: Date | null
+  /** It is not worth running when it still waits then. */
+  readonly queueUntil?: Date | null
   /** What it has to fit into, beside the limits of its account; left out: nothing. */
   readonly within?: readonly RunBound[]
 }

@@ -66,6 +66,10 @@ export interface Job {
   readonly outputsReplaced: number
   /** The job whose result answered this one, which never ran; left out: it was, or will be, run itself. */
   readonly reusedFrom?: string
+  /** It is held until then, or was; left out: it was not asked to be. */
+  readonly notBefore?: Date
+  /** Where it still waits then it ends `expired`; left out: it may wait until its retention is over. */
+  readonly queueUntil?: Date
   readonly attempt: number
   /** Grows with every change of the job that a reader could see. */
   readonly version: number

@@ -13,6 +13,7 @@ import type { DeploymentStore } from '../../domain/deployments/deployment-store.
 import type { EndpointStore } from '../../domain/endpoints/endpoint-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { JobStore } from '../../domain/jobs/job-store.ts'
+import type { QueueStore } from '../../domain/jobs/queue/queue-store.ts'
 import { DEFECT_MESSAGE, REFUSAL_STATUS, toJsonAnswer, toMalformedRequest } from '../kit/answer-errors.ts'
 import { readNumber, readParameters as readUrlParameters } from '../kit/request.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
@@ -24,6 +25,7 @@ export interface AuditedStores {
   readonly deployments: DeploymentStore
   readonly cancels: Pick<JobStore, 'cancel'>
   readonly endpointPrices: Pick<EndpointStore, 'setPrice'>
+  readonly queue: Pick<QueueStore, 'pause' | 'resume' | 'change'>
 }
 
 /** What is about to be changed. Details must not hold a secret. */

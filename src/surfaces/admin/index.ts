@@ -70,6 +70,7 @@ import {
   rotateKey,
   type WorkerKeyParts,
 } from './operations/keys.ts'
+import { changeJob, getQueue, pauseQueue, type QueueOperationDeps, resumeQueue } from './operations/queue.ts'
 import {
   type GetOverviewDeps,
   getOpenapi,
@@ -118,6 +119,9 @@ const REQUEST_SCHEMAS = [
   'DeploymentStop',
   'NewWorkerKey',
   'EndpointPriceChange',
+  'NewPause',
+  'PauseKey',
+  'JobChange',
 ]
 /** Paths that only the kinds with accounts have. */
 const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|usage|deployments)(\/|$)/
@@ -257,12 +261,16 @@ export function createEngineOperations(parts: EngineParts): AdminOperation {
 }
 
 const JOB_OPERATIONS = [listJobs, getJob, cancelJob, cancelJobs, listEngineJobs]
+const QUEUE_OPERATIONS = [getQueue, pauseQueue, resumeQueue, changeJob]
 const WATCH_OPERATIONS = [getEvents, getSeries]
 
 /** The jobs of all accounts, and what happens to them: for a running service. */
-export function createJobOperations(parts: Omit<JobOperationDeps & WatchDeps, 'kit'>): AdminOperation {
+export function createJobOperations(
+  parts: Omit<JobOperationDeps & WatchDeps & QueueOperationDeps, 'kit'>,
+): AdminOperation {
   return (app, kit) => {
     for (const register of JOB_OPERATIONS) register(app, { ...parts, kit })
+    for (const register of QUEUE_OPERATIONS) register(app, { ...parts, kit })
     for (const register of WATCH_OPERATIONS) register(app, { ...parts, kit })
   }
 }

@@ -10,6 +10,7 @@ import { ServiceError } from '../../domain/errors.ts'
 import type { Batches } from '../../domain/jobs/batches/batches.ts'
 import type { SubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
+import type { Queue } from '../../domain/jobs/queue/manage-queue.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
@@ -50,6 +51,7 @@ import { ENDPOINT_OPERATIONS, type EndpointDeps } from './operations/endpoints.t
 import { listJobs } from './operations/job-list.ts'
 import { createHotPath, JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { PROVIDER_KEY_OPERATIONS } from './operations/provider-keys.ts'
+import { QUEUE_OPERATIONS } from './operations/queue.ts'
 import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from './operations/resumable-uploads.ts'
 import { type Forecast, postJobs, validateJob } from './operations/submit.ts'
 import { DELIVERY_OPERATIONS, WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
@@ -84,6 +86,7 @@ export interface JobsV2Options {
     readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
     readonly list: ListJobs
     readonly cancel: CancelJob
+    readonly queue: Queue
     readonly watchJob: WatchJob
     readonly convertFile: ConvertFile
   }
@@ -176,6 +179,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     listJobs(app, { contextOf, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
     const byId = { contextOf, jobs: reachable, jobBytes, turns, gate, hub }
     for (const register of JOBS_BY_ID) register(app, byId)
+    for (const register of QUEUE_OPERATIONS) register(app, { ...byId, check: spec.check, queue: jobs.queue })
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
     registerMoney(app, options, { contextOf, check: spec.check })
@@ -274,7 +278,7 @@ const REQUEST_SCHEMAS = [
   ],
   ...['EndpointDraftRequest', 'EndpointPublishRequest', 'EndpointVersionRequest', 'EndpointUpdateRequest'],
   ...['EndpointAliasRequest', 'EndpointSelector', 'EndpointShareRequest', 'ProviderKeyRequest'],
-  ...['BudgetRequest', 'BudgetUpdateRequest'],
+  ...['BudgetRequest', 'BudgetUpdateRequest', 'JobChange', 'QueuePause', 'ExpiresQueuedAfter'],
 ]
 
 export function loadJobsContract(options: LoadOptions): Contract {

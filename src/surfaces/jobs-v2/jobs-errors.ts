@@ -41,6 +41,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   invalid_input: [422, 'invalid_input'],
   breaking_change: [409, 'breaking_change'],
   revision_mismatch: [412, 'revision_mismatch'],
+  not_waiting: [409, 'not_waiting'],
   endpoint_stopped: [422, 'endpoint_stopped'],
   idempotency_key_reuse: [422, 'idempotency_key_reuse'],
   queue_full: [429, 'queue_full'],

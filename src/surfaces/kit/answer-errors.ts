@@ -105,6 +105,7 @@ export const REFUSAL_STATUS: Readonly<Record<Refusal, number>> = {
   invalid_input: 422,
   breaking_change: 409,
   revision_mismatch: 412,
+  not_waiting: 409,
   endpoint_stopped: 422,
   idempotency_key_reuse: 422,
   queue_full: 429,

@@ -37,6 +37,7 @@ import type { ResolveReferences } from '../../domain/environments/resolve.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
+import type { Queue } from '../../domain/jobs/queue/manage-queue.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
@@ -86,6 +87,7 @@ export interface SurfaceParts {
     readonly submitPrompt: SubmitPrompt
     readonly chooseId: ChooseJobId
     readonly cancel: CancelJob
+    readonly queue: Pick<Queue, 'pausesOf'>
     readonly reader: Pick<JobReader, 'find' | 'workflow' | 'log'>
     readonly list: ListJobs
     /** How many jobs of the account run and wait; null: the store does not know the account. */

@@ -40,6 +40,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   invalid_input: [400, 'invalid_prompt'],
   breaking_change: [409, 'invalid_prompt'],
   revision_mismatch: [409, 'invalid_prompt'],
+  not_waiting: [409, 'invalid_prompt'],
   endpoint_stopped: [400, 'invalid_prompt'],
   idempotency_key_reuse: [400, 'invalid_request'],
   queue_full: [429, 'QUEUE_LIMIT'],

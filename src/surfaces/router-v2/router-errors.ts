@@ -43,6 +43,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   invalid_input: 'malformed',
   breaking_change: 'malformed',
   revision_mismatch: 'malformed',
+  not_waiting: 'malformed',
   endpoint_stopped: 'malformed',
   idempotency_key_reuse: 'key_unusable',
   queue_full: 'unavailable',

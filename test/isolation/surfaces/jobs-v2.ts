@@ -18,6 +18,8 @@ export const jobsV2: IsolationSurface = {
     'previewEndpoint',
     // A key is its account's alone, under the name of its provider.
     ...['putProviderKey', 'createBudget'],
+    // The queue of an account is its own, and named by no one.
+    ...['getQueue', 'pauseQueue', 'resumeQueue'],
     // Refused to every account: weights are the operator's to change.
     ...['beginWeightUpload', 'listWeightUploads', 'deleteWeight'],
   ],

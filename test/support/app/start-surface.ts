@@ -71,7 +71,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     cursorSecret: Buffer.alloc(32, 1),
     contentLinks: createDirectLinks(systemClock),
     ...options.api,
-    jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion, ...noBatches },
+    jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion, ...noBatches, queue: noQueue },
     assets: noAssets,
     webhooks: noWebhooks,
     providerKeys: noProviderKeys,
@@ -93,6 +93,11 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   const surfaces = [api, operator, docs]
   const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces, ...options.server })
   return { url: server.url, server, api, jobs, [Symbol.asyncDispose]: server.close }
+}
+
+const noQueue: JobsV2Options['jobs']['queue'] = {
+  ...{ pause: noConversion, resume: noConversion, list: noConversion, pausesOf: noConversion, change: noConversion },
+  releaseDue: noConversion,
 }
 
 const noEndpoints: JobsV2Options['endpoints'] = {

@@ -7,7 +7,7 @@ import { Menu } from '../../components/overlay/menu.tsx'
 import { StatusPill } from '../../components/state.tsx'
 import { Ago, Duration, Id, Money, Words } from '../../components/text.tsx'
 import { hrefOf, navigate, setHash } from '../../routes.ts'
-import { cancelOne, rerunOne } from '../../state/deeds.ts'
+import { cancelOne, moveOne, rerunOne, resumeOwnQueue } from '../../state/deeds.ts'
 import { listAddress } from '../../state/visited-list.ts'
 import { plural } from '../../text/format.ts'
 import { WaitBox } from './wait-box.tsx'
@@ -81,12 +81,35 @@ export function JobHead({ detail, zip }: { readonly detail: JobDetail; readonly 
   )
 }
 
-function MoreDeeds({ detail: { id, links } }: { readonly detail: JobDetail }) {
+/** Of a job that waits. */
+function queueDeeds({ id, status, wait }: JobDetail) {
+  if (status !== 'queued' || wait === null) return []
+  return [
+    {
+      label: 'To the front of the queue',
+      onChoose: () => void moveOne(id, { move: 'front' }, 'It is the first of this account now.'),
+    },
+    {
+      label: 'To the back of the queue',
+      onChoose: () => void moveOne(id, { move: 'back' }, 'It is the last of this account now.'),
+    },
+    ...(wait.held_until === null
+      ? []
+      : [{ label: 'Hold it no longer', onChoose: () => void moveOne(id, { not_before: null }, 'It may run now.') }]),
+    ...(wait.pauses.some(({ by }) => by === 'account')
+      ? [{ label: 'Resume the account’s queue', onChoose: () => void resumeOwnQueue() }]
+      : []),
+  ]
+}
+
+function MoreDeeds({ detail }: { readonly detail: JobDetail }) {
+  const { id, links } = detail
   return (
     <Menu
       label="More"
       buttonClass="button"
       items={[
+        ...queueDeeds(detail),
         {
           label: 'Run again, unchanged',
           onChoose: () => void rerunOne(id).then((next) => next !== null && navigate(`/jobs/${next}`)),

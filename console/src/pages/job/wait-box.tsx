@@ -1,10 +1,12 @@
 /** Why it waits: its place, what it needs, which engines have that, which limit holds it, and about how long. */
 import type { Wait, WaitEngine } from '../../api/job-detail.ts'
 import { ordinal } from '../../components/jobs/job-parts.tsx'
-import { Words } from '../../components/text.tsx'
+import { Ago, Words } from '../../components/text.tsx'
 import { formatEstimate } from '../../text/format.ts'
 
 const REASONS: Readonly<Record<Wait['reason'], string>> = {
+  paused: 'Nothing is taken from this queue.',
+  held: 'It is held until its time.',
   account_limit: 'The account runs as many jobs as it may at once.',
   no_engine: 'No engine can run it.',
   engines_away: 'The engines that can run it are away.',
@@ -12,12 +14,19 @@ const REASONS: Readonly<Record<Wait['reason'], string>> = {
   behind_others: 'Others stand before it.',
 }
 
+const PAUSED_BY: Readonly<Record<Wait['pauses'][number]['by'], string>> = {
+  service: 'The service was paused',
+  pool: 'Its pool was paused',
+  operator: 'An operator paused this account',
+  account: 'This account paused itself',
+}
+
 export function waitReason({ reason }: Wait): string {
   return REASONS[reason] ?? reason
 }
 
 export function WaitBox({ wait }: { readonly wait: Wait }) {
-  const { position, needs, engines, limit, estimate_seconds: estimate } = wait
+  const { position, needs, engines, limit, pauses, held_until: heldUntil, estimate_seconds: estimate } = wait
   return (
     <div class="wait card" role="group" aria-label="Why it waits">
       <p class="wait-reason">
@@ -25,6 +34,14 @@ export function WaitBox({ wait }: { readonly wait: Wait }) {
         <Words text={waitReason(wait)} />
         {estimate !== null && <span class="number"> About {formatEstimate(estimate).slice(1)} to go.</span>}
       </p>
+      {pauses.map(({ by, reason, since }) => (
+        <p key={by} class="dim">
+          {PAUSED_BY[by]} <Ago at={since} />
+          {reason !== null && ': '}
+          {reason !== null && <Words text={reason} />}
+        </p>
+      ))}
+      {heldUntil !== null && <p class="dim">It does not run before {new Date(heldUntil).toLocaleString()}.</p>}
       {needs.weights.length > 0 && (
         <p class="dim">
           Needs{' '}

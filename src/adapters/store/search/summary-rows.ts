@@ -11,6 +11,7 @@ import {
 } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
 import { toAttempts } from '../rows/jobs/attempt-fields.ts'
+import { toPriority } from '../rows/jobs/job.ts'
 import { all, get, type Steps } from '../statements/operation.ts'
 import { both, query, toRows } from '../statements/statement.ts'
 import { findPositions } from '../stores/queue-positions.ts'
@@ -39,6 +40,8 @@ const summaryRow = shape({
   charged: nullable(integer()),
   thumbId: nullable(text()),
   reusedFrom: nullable(text()),
+  notBefore: nullable(moment()),
+  queueUntil: nullable(moment()),
 })
 
 /**
@@ -47,7 +50,7 @@ const summaryRow = shape({
  */
 const TRACEBACK = `',"traceback":'`
 const SHARED = `seq, id, account_id, pool, status, priority, attempt, version, created_at, started_at, expires_at, output_count, engine_id,
-  metadata, progress`
+  metadata, progress, not_before, queue_until`
 
 const recipeTitle = (job: string) =>
   `coalesce(title, (SELECT title FROM job_recipe WHERE job_recipe.account_id = ${job}.account_id AND job_recipe.recipe = ${job}.recipe)) AS title`
@@ -124,7 +127,7 @@ function toSummary(row: RowOf<typeof summaryRow>, queuePosition: number | null):
   const metadata = rest.metadata ?? {}
   return {
     ...rest,
-    ...{ metadata, outputs, queuePosition },
+    ...{ metadata, outputs, queuePosition, priority: toPriority(rest.priority) },
     title: titleOf(metadata, title),
     engineId: rest.status === 'queued' ? null : rest.engineId,
     error: error === null ? null : toError(JSON.parse(error.endsWith('}') ? error : `${error}}`) as JobError),

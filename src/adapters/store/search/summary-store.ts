@@ -9,6 +9,7 @@ import type {
 } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
 import { LOOKED_AT_ENDED, READ_ENDED, READ_HELD, READ_WAITING } from '../../../domain/jobs/waits/queue-reading.ts'
+import { HELD_LIMIT } from '../rows/jobs/job.ts'
 import {
   all,
   chore,
@@ -178,7 +179,7 @@ const WAITING = query(
   shape({ id: text(), recipe: nullable(text()), priority: integer() }),
   ({
     either,
-  }) => `SELECT id, recipe, priority FROM job ${either('INDEXED BY job_queue', '')} WHERE status = 'queued' AND ${IN_QUEUE}
+  }) => `SELECT id, recipe, priority FROM job ${either('INDEXED BY job_queue', '')} WHERE status = 'queued' AND priority > ${HELD_LIMIT} AND ${IN_QUEUE}
     ORDER BY priority DESC, seq LIMIT ${READ_WAITING}`,
 )
 const HELD = query(

@@ -15,6 +15,7 @@ import { buildStore } from './environments/build-store.ts'
 import { glances } from './glance.ts'
 import { keySteps } from './idempotency-store.ts'
 import { jobSteps } from './jobs/job-steps.ts'
+import { queueStore } from './jobs/queue-store.ts'
 import { runLimitStore } from './jobs/run-bounds.ts'
 import { keyStore } from './key-store.ts'
 import { budgetStore } from './ledger/budget-counts.ts'
@@ -51,6 +52,7 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   metaSteps,
   nodeStore,
   providerKeyStore,
+  queueStore,
   recordWrites,
   releasedStore,
   requestSteps,

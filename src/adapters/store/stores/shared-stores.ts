@@ -15,6 +15,7 @@ import { buildBlobStore } from './environments/build-blob-store.ts'
 import { buildStore } from './environments/build-store.ts'
 import { glances } from './glance.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
+import { queueStore } from './jobs/queue-store.ts'
 import { runLimitStore } from './jobs/run-bounds.ts'
 import type { SubmitSteps } from './jobs/submits.ts'
 import { keyStore } from './key-store.ts'
@@ -75,6 +76,7 @@ export function createOperatorStores(open: OpenStore, { cancels, demands }: OwnO
     buildBlobs: open(buildBlobStore),
     providerKeys: open(providerKeyStore),
     released: open(releasedStore),
+    queue: open(queueStore),
     deployments: { ...open(deploymentStore), ...demands },
     cancels,
     endpointPrices: open(endpointStore),

@@ -33,6 +33,8 @@ const shared = {
   recipe: nullable(text()),
   attempts: nullable(text()),
   title: nullable(text()),
+  notBefore: nullable(moment()),
+  queueUntil: nullable(moment()),
 }
 
 /** What it has from its end on. */

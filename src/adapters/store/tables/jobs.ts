@@ -32,6 +32,8 @@ export const jobRow = shape({
   progress: nullable(json<Progress>()),
   error: nullable(json<JobError>()),
   reusedFrom: nullable(uuid()),
+  notBefore: nullable(moment()),
+  queueUntil: nullable(moment()),
 })
 
 /** An output that a job lists. */

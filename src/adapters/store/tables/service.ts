@@ -1,7 +1,16 @@
 /** What the service keeps about itself. */
-import { integer, moment, table, text } from './table.ts'
+import type { PauseScope } from '../../../domain/jobs/queue/queue-store.ts'
+import { integer, moment, nullable, table, text } from './table.ts'
 
 export const meta = table('meta', ['key'], { key: text(), value: text() })
+
+/** Who claims nothing. */
+export const queuePause = table('queue_pause', ['scope', 'name'], {
+  scope: text<PauseScope>(),
+  name: text(),
+  reason: nullable(text()),
+  pausedAt: moment(),
+})
 
 export const schemaMigration = table(
   'schema_migration',

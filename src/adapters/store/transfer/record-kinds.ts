@@ -19,7 +19,7 @@ import {
   runTicket,
 } from '../tables/job-tables.ts'
 import { engine, engineCatalog } from '../tables/nodes.ts'
-import { meta } from '../tables/service.ts'
+import { meta, queuePause } from '../tables/service.ts'
 import { type Columns, columnOf, type Table } from '../tables/table.ts'
 import { webhookAttempt, webhookDelivery, webhookEndpoint } from '../tables/webhooks.ts'
 
@@ -73,6 +73,7 @@ const KINDS = [
   tableKind('audit_log', accounts.auditLog),
   tableKind('rate_limit', accounts.rateLimit),
   tableKind('prompt_number', accounts.promptNumber),
+  tableKind('queue_pause', queuePause),
   tableKind('output_number', outputNumber),
   tableKind('history_clear', accounts.historyClear),
   tableKind('user_file', accounts.userFile),

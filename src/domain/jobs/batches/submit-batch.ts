@@ -25,7 +25,6 @@ import {
   countLook,
   layoutOf,
   lookForResult,
-  mustBePriority,
   type PreparedJob,
   refuseModels,
   type SubmitDeps,
@@ -37,6 +36,7 @@ import {
   toQueuedJob,
 } from '../submit/submit-job.ts'
 import { insufficientCredits, outOfBounds, poolClosed, queueFull, shuttingDown } from '../submit/submit-refusals.ts'
+import { mustBePriority } from '../submit/submit-times.ts'
 import { MAX_BATCH, type RefusedItem, type StoredBatch } from './batch.ts'
 import type { BatchOutcome, BatchStore } from './batch-store.ts'
 

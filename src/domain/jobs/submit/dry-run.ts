@@ -22,16 +22,9 @@ import { findExcess, NO_TALLIES, type RunLimitStore } from '../limits/run-limits
 import type { ReuseLook } from '../reuse/find-result.ts'
 import { splitExtraDataSteps } from './extra-data-keeper.ts'
 import { readTerms, toRecipe } from './job-origin.ts'
-import {
-  lookForResult,
-  mustBePriority,
-  refuseModels,
-  type SubmitDeps,
-  type SubmitRequest,
-  toJobHook,
-  toPrice,
-} from './submit-job.ts'
+import { lookForResult, refuseModels, type SubmitDeps, type SubmitRequest, toJobHook, toPrice } from './submit-job.ts'
 import { insufficientCredits, outOfBounds, queueFull, shuttingDown } from './submit-refusals.ts'
+import { mustBePriority, toQueueTimes } from './submit-times.ts'
 
 export interface DryRun {
   /** In the order in which a submit looks: it would be refused with the first one. */
@@ -68,6 +61,7 @@ interface TrySubmitDeps
     | 'isClosing'
     | 'retryAfterSeconds'
     | 'pool'
+    | 'retentionMs'
     | 'clock'
   > {
   readonly inspectWorkflow: InspectWorkflow
@@ -102,6 +96,9 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
 
     if (deps.isClosing?.()) complain(shuttingDown(deps.retryAfterSeconds()))
     await attempt(() => mustBePriority(request.priority))
+    const createdAt = deps.clock.now()
+    const life = { createdAt, expiresAt: new Date(createdAt.getTime() + deps.retentionMs) }
+    await attempt(() => toQueueTimes(request, life))
     const price = toPrice(request, await attempt(() => deps.admit?.(accountId, pool) ?? null))
     await attempt(() => toJobHook(deps, request))
     const inspected = await attempt(() =>

@@ -39,8 +39,9 @@ import {
   queueFull,
   shuttingDown,
 } from './submit-refusals.ts'
+import { mustBePriority, type QueueTimes, toQueueTimes } from './submit-times.ts'
 
-export interface SubmitRequest {
+export interface SubmitRequest extends QueueTimes {
   readonly accountId: string
   /** The API key that it came with, if any. */
   readonly keyId?: string | null
@@ -149,8 +150,6 @@ export interface SubmitDeps {
   readonly onRecording?: (pool: string) => void
 }
 
-export const PRIORITY_LIMIT = 1_000_000
-
 export function createSubmit(deps: SubmitDeps): Submit {
   const { clock, newJobId, prepareWorkflow, extraData, retryAfterSeconds, isClosing, turns = createTurns() } = deps
   const { answer, record } = createRecorder(deps)
@@ -158,6 +157,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
   return async function submit(request) {
     if (isClosing?.()) throw shuttingDown(retryAfterSeconds())
     mustBePriority(request.priority)
+    const times = toQueueTimes(request, lifeFrom(clock.now()))
     const pool = request.pool ?? deps.pool
     const price = toPrice(request, deps.admit?.(request.accountId, pool) ?? null)
     const hook = await toJobHook(deps, request)
@@ -167,8 +167,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     deps.mustTakeJobs?.(pool)
     await checkPlainJob(deps, request, prepared)
     const id = request.id ?? newJobId()
-    const createdAt = clock.now()
-    const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
+    const { createdAt, expiresAt } = lifeFrom(clock.now())
     // Held before the row is visible: a worker may claim the job before this call knows that it was recorded.
     const { credentials, notes } = await turns.run(splitExtraDataSteps(request.extraData))
     const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
@@ -186,7 +185,18 @@ export function createSubmit(deps: SubmitDeps): Submit {
         keepsResult: look?.key != null,
       }
       const trace = deps.currentTrace?.() ?? null
-      const facts = { id, pool, createdAt, expiresAt, price, hook, trace, layout: layoutOf(request, notes), ...extra }
+      const facts = {
+        id,
+        pool,
+        ...times,
+        createdAt,
+        expiresAt,
+        price,
+        hook,
+        trace,
+        layout: layoutOf(request, notes),
+        ...extra,
+      }
       const made = toNewJob(request, prepared, facts)
       const answered = await answer(request, made, look)
       if (answered !== null) return answered
@@ -198,6 +208,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
       if (credentials !== null) extraData.forget(id)
       throw error
     }
+  }
+
+  function lifeFrom(createdAt: Date) {
+    return { createdAt, expiresAt: new Date(createdAt.getTime() + deps.retentionMs) }
   }
 
   function expectVerdict(jobId: string, pool: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
@@ -306,6 +320,8 @@ interface NewJobFacts
     | 'notes'
     | 'keepsResult'
     | 'again'
+    | 'notBefore'
+    | 'queueUntil'
   > {
   readonly layout: GraphLayout | null
   readonly trace: TraceContext | null
@@ -385,11 +401,6 @@ function workflowNameOf(data: ExtraData | null): string | null {
   return typeof name === 'string' ? name : null
 }
 
-export function mustBePriority(value: number): void {
-  if (Number.isInteger(value) && Math.abs(value) <= PRIORITY_LIMIT) return
-  throw invalidField('priority', `must be an integer from -${PRIORITY_LIMIT} to ${PRIORITY_LIMIT}`)
-}
-
 /** A job as it stands a moment after its submit. */
 export function toQueuedJob(job: NewJob, queuePosition: number): Job {
   return {
@@ -409,6 +420,8 @@ export function toQueuedJob(job: NewJob, queuePosition: number): Job {
     error: null,
     outputsReused: false,
     outputsReplaced: 0,
+    ...(job.notBefore != null && { notBefore: job.notBefore }),
+    ...(job.queueUntil != null && { queueUntil: job.queueUntil }),
     attempt: 0,
     version: 1,
   }

@@ -33,6 +33,10 @@ export interface JobSummary {
   readonly queuePosition: number | null
   /** The job whose result answered this one; null: it is run itself. */
   readonly reusedFrom: string | null
+  /** It is held until then, or was; null: it was not asked to be. */
+  readonly notBefore: Date | null
+  /** Where it still waits then it ends `expired`; null: it may wait for as long as it is kept. */
+  readonly queueUntil: Date | null
   readonly metadata: Readonly<Record<string, string>>
 }
 

@@ -1,11 +1,11 @@
 /** Jobs of all accounts: found, looked at and canceled as their owners could. Only a running service has these: workers must be told. */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isUuid } from '../../../../lib/ids.ts'
+import type { FastifyInstance } from 'fastify'
 import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
+import type { Queue } from '../../../domain/jobs/queue/manage-queue.ts'
 import type { RunRecords } from '../../../domain/jobs/read/recorded-jobs.ts'
 import type { JobDetails, JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
@@ -16,6 +16,7 @@ import { countSlots, toDetailView, toErrorView, toSummaryView, toWaitView } from
 import { idOf, sendJson } from '../../kit/request.ts'
 import type { ConsoleParts } from '../../kit/surface-parts.ts'
 import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
+import { mustFindOwner } from './queue.ts'
 
 export interface JobOperationDeps
   extends Pick<ConsoleParts, 'standingOf' | 'engines' | 'availability' | 'estimateWait' | 'cursorSecret'> {
@@ -25,6 +26,7 @@ export interface JobOperationDeps
   readonly records: Pick<RunRecords, 'find'>
   readonly assets: Pick<NamedFiles, 'findManyByHash'>
   readonly cancel: CancelJob
+  readonly queue: Pick<Queue, 'pausesOf'>
 }
 
 const JOBS = `${ADMIN_PATH}/jobs`
@@ -62,13 +64,6 @@ export function listEngineJobs(app: FastifyInstance, deps: JobOperationDeps): vo
   })
 }
 
-async function mustFindOwner({ jobs }: Pick<JobOperationDeps, 'jobs'>, request: FastifyRequest): Promise<string> {
-  const id = idOf(request)
-  const accountId = isUuid(id) ? await jobs.findOwner(id) : null
-  if (accountId === null) throw new ServiceError('not_found', 'there is no job with this id')
-  return accountId
-}
-
 /** As its owner sees it, with every engine of its pool: to an operator those that cannot run it say what to add. */
 export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
   app.get(`${JOBS}/:id`, needs('operator'), async (request, reply) => {
@@ -92,9 +87,10 @@ export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
 async function explainWait(deps: JobOperationDeps, details: JobDetails) {
   const { accountId, id: jobId, pool } = details.summary
   const standing = await deps.standingOf({ accountId, keyId: null, scopes: null, endpoints: null })
-  const facts = { standing, engines: deps.engines(pool), availability: deps.availability() }
+  const pauses = await deps.queue.pausesOf(accountId, pool)
+  const facts = { standing, pauses, engines: deps.engines(pool), availability: deps.availability() }
   const estimateSeconds = await deps.estimateWait({ accountId, pool, jobId, maxSlots: countSlots(details, facts) })
-  return toWaitView(details, { ...facts, estimateSeconds, showsUnable: true })
+  return toWaitView(details, { ...facts, estimateSeconds, showsUnable: true, now: deps.kit.clock.now() })
 }
 
 export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: JobOperationDeps): void {
@@ -111,10 +107,14 @@ export function cancelJobs(app: FastifyInstance, deps: JobOperationDeps): void {
   const { kit, cancel } = deps
   const cancelMany = createCancelMany({ summaries: deps.summaries, clock: kit.clock, maxCanceled: MAX_CANCELED })
   // Would be taken for a job of this name.
-  app.get(`${JOBS}/cancel`, needs('operator'), (request, reply) => {
-    reply.header('allow', 'POST')
-    throw wrongMethod(request.method, ['POST'])
-  })
+  for (const method of ['GET', 'PATCH'])
+    app.route({
+      ...{ method, url: `${JOBS}/cancel`, ...needs('operator') },
+      handler(request, reply) {
+        reply.header('allow', 'POST')
+        throw wrongMethod(request.method, ['POST'])
+      },
+    })
   app.post(`${JOBS}/cancel`, needs('operator'), async (request, reply) => {
     const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
     const wish = readCancelWish(body)

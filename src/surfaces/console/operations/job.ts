@@ -44,7 +44,7 @@ async function findRecord({ callerOf, jobs }: ConsoleDeps, request: FastifyReque
 }
 
 export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
-  const { callerOf, console: parts, clock } = deps
+  const { callerOf, console: parts, clock, jobs } = deps
   app.get(JOB, needs('jobs:read'), async (request, reply) => {
     const caller = callerOf(request)
     const { accountId } = caller
@@ -75,10 +75,11 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
   async function explainWait(caller: Caller, details: JobDetails) {
     const { id: jobId, pool } = details.summary
     const standing = await parts.standingOf(caller)
-    const facts = { standing, engines: parts.engines(pool), availability: parts.availability() }
+    const pauses = await jobs.queue.pausesOf(caller.accountId, pool)
+    const facts = { standing, pauses, engines: parts.engines(pool), availability: parts.availability() }
     const maxSlots = countSlots(details, facts)
     const estimateSeconds = await parts.estimateWait({ accountId: caller.accountId, pool, jobId, maxSlots })
-    return toWaitView(details, { ...facts, estimateSeconds, showsUnable: parts.kind === 'local' })
+    return toWaitView(details, { ...facts, estimateSeconds, showsUnable: parts.kind === 'local', now: clock.now() })
   }
 
   /** How many other jobs of this week failed in the same way; null: more than are counted. */

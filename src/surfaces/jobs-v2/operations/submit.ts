@@ -18,6 +18,7 @@ import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { countPlaces, type EngineView, toEngineView } from '../../kit/jobs/job-view.ts'
+import { readNotBefore } from '../../kit/jobs/queue-changes.ts'
 import { sendJson, untilGone } from '../../kit/request.ts'
 import type { EngineAvailability } from '../../kit/surface-parts.ts'
 import { toComplaint } from '../jobs-errors.ts'
@@ -60,6 +61,8 @@ interface SubmitBody {
   readonly webhook: HookWish | null
   /** null: as the account says. */
   readonly reuse: ReuseMode | null
+  readonly notBefore: Date | null
+  readonly expiresQueuedAfterSeconds: number | null
 }
 
 /** Named in the contract for later; a caller that relies on them must not believe that they work. */
@@ -87,8 +90,11 @@ export function readSubmitBody(
   const priority = read(() => readPriority(body['priority'], check), 0)
   const webhook = read(() => readJobWebhook(body['webhook'], check), null)
   const reuse = read(() => readReuse(body['reuse'], check), null)
+  const notBefore = read(() => readNotBefore(body['not_before']), null)
+  const expiresQueuedAfterSeconds = read(() => readSeconds(body['expires_queued_after'], check), null)
   read(() => refuseReserved(body), undefined)
-  return { workflow: body['workflow'], extraData, metadata, priority, webhook, reuse }
+  const times = { notBefore, expiresQueuedAfterSeconds }
+  return { workflow: body['workflow'], extraData, metadata, priority, webhook, reuse, ...times }
 }
 
 function readExtraData(value: JsonValue | undefined, check: ContractCheck): SubmitBody['extraData'] {
@@ -114,6 +120,12 @@ function readReuse(value: JsonValue | undefined, check: ContractCheck): ReuseMod
   if (value === undefined) return null
   if (check('ReuseMode', value, 'reuse') !== null) throw invalidField('reuse', 'must be exact or none')
   return value as ReuseMode
+}
+
+function readSeconds(value: JsonValue | undefined, check: ContractCheck): number | null {
+  if (value === undefined || value === null) return null
+  if (check('ExpiresQueuedAfter', value, '') === null) return value as number
+  throw invalidField('expires_queued_after', 'must be a whole number of seconds from 1 to 31536000')
 }
 
 function refuseReserved(body: JsonObject): void {

@@ -37,6 +37,8 @@ function toJobView(job: Job, base: LinkBase, linkStyle: JobLinkStyle) {
     outputs_reused: job.outputsReused,
     outputs_replaced: job.outputsReplaced,
     ...(job.reusedFrom !== undefined && { reused_from: job.reusedFrom }),
+    ...(job.notBefore !== undefined && { not_before: job.notBefore.toISOString() }),
+    ...(job.queueUntil !== undefined && { queued_until: job.queueUntil.toISOString() }),
     ...(copy !== null && { release_version: copy.releaseVersion }),
     ...(endpoint !== null && { endpoint }),
     urls: toJobUrls(job.id, base, linkStyle),

@@ -4,10 +4,12 @@ import type { Asset } from '../../../domain/assets/asset.ts'
 import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
 import type { Job, Output, Submission } from '../../../domain/jobs/job.ts'
+import type { Pause } from '../../../domain/jobs/queue/queue-store.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { type GraphLayout, type JobOrigin, readLayout, readTerms } from '../../../domain/jobs/submit/job-origin.ts'
 import type { JobDetails, JobSummary } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { AccountStanding, EngineAvailability } from '../surface-parts.ts'
+import { toPauseView } from './queue-changes.ts'
 
 export interface NodeFacts {
   readonly classType: string
@@ -91,23 +93,30 @@ interface WaitFacts {
   /** Whether engines are named that cannot run the job: to its operator they say what to add, to others they are no business. */
   readonly showsUnable: boolean
   readonly estimateSeconds: number | null
+  /** What keeps the account's jobs from being taken in this pool. */
+  readonly pauses: readonly Pause[]
+  readonly now: Date
 }
 
 /** Why a job waits; null for one that does not. */
 export function toWaitView({ summary, terms }: JobDetails, facts: WaitFacts) {
-  const { standing, engines, availability, showsUnable, estimateSeconds } = facts
+  const { standing, engines, availability, showsUnable, pauses, now } = facts
   if (summary.status !== 'queued') return null
   const needs = readTerms(terms ?? '')
   const views = engines.map((engine) => toEngineView(engine, needs, availability))
   const { running, maxRunning } = standing
+  const isHeld = summary.notBefore !== null && summary.notBefore > now
   const isAtLimit = maxRunning !== null && running >= maxRunning
   return {
     position: summary.queuePosition,
-    reason: isAtLimit ? 'account_limit' : reasonOf(views),
+    reason: pauses.length > 0 ? 'paused' : isHeld ? 'held' : isAtLimit ? 'account_limit' : reasonOf(views),
+    pauses: pauses.map(toPauseView),
+    held_until: isHeld ? (summary.notBefore?.toISOString() ?? null) : null,
     needs,
     engines: showsUnable ? views : views.filter((engine) => engine.is_able),
     limit: maxRunning === null ? null : { running, max_running: maxRunning },
-    estimate_seconds: estimateSeconds,
+    // Nobody knows when a pause ends.
+    estimate_seconds: pauses.length > 0 || isHeld ? null : facts.estimateSeconds,
   }
 }
 

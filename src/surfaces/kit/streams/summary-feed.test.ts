@@ -27,7 +27,7 @@ function summaryOf(id: string, status: JobSummary['status'], version = 1): JobSu
       createdAt: START,
     },
     ...{ startedAt: null, completedAt: null, expiresAt: START, progress: null, error: null, charged: null, outputs: 0 },
-    ...{ thumb: null, queuePosition: null, reusedFrom: null, metadata: {} },
+    ...{ thumb: null, queuePosition: null, reusedFrom: null, notBefore: null, queueUntil: null, metadata: {} },
   }
 }
 

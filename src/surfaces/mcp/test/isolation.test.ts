@@ -14,6 +14,8 @@ const MODEL = 'fake/direct'
 const HARMLESS = [
   ...['find_node_classes', 'get_node_class', 'find_weights', 'find_models', 'get_model_schema', 'estimate_model'],
   ...['run_model', 'convert_workflow', 'upload_file'],
+  // The queue of an account is its own, and named by no one.
+  'pause_queue',
   // Everybody's, of the service itself.
   ...['run_composite', 'run_resize', 'run_text_card'],
 ]
@@ -59,6 +61,7 @@ function byId({ jobs, assets }: Things): IsolationCase[] {
     ...jobs.flatMap((job) => [
       use('get_job', job, (id) => ({ job_id: id })),
       use('watch_job', job, (id) => ({ job_id: id, wait_seconds: 0 })),
+      use('move_job', job, (id) => ({ job_id: id, move: 'front' })),
       use('cancel_job', job, (id) => ({ job_id: id })),
       read('jobs', job),
     ]),

@@ -72,7 +72,45 @@ const cancelJob: Tool = {
   },
 }
 
-export const JOB_TOOLS = [listJobs, getJob, followJob, cancelJob]
+const moveJob: Tool = {
+  name: 'move_job',
+  title: 'Move a job that waits',
+  description:
+    'Moves a waiting job to the front or the back of the queue of its account, changes its priority, or holds it until a time (not_before; null lets it go). One that runs or has ended cannot be moved.',
+  properties: {
+    job_id: JOB_ID,
+    move: { enum: ['front', 'back'] },
+    priority: { type: 'integer', description: 'Higher runs first. Not together with move.' },
+    not_before: { type: ['string', 'null'], maxLength: 40, description: 'Such as 2030-01-31T12:00:00Z.' },
+  },
+  required: ['job_id'],
+  isReadOnly: false,
+  async run(input, { api, signal }) {
+    const { job_id: _, ...change } = input
+    const body = JSON.stringify(change)
+    return tellJob(await (await api.call(pathOf(input), { method: 'PATCH', body, signal })).json(), api)
+  },
+}
+
+const pauseQueue: Tool = {
+  name: 'pause_queue',
+  title: 'Pause or resume the queue',
+  description:
+    'Pauses the queue of this account (no waiting job begins to run, new ones are accepted) or resumes it, and says what is paused. What runs goes on.',
+  properties: {
+    is_paused: { type: 'boolean' },
+    reason: { type: 'string', maxLength: 500, description: 'Of a pause: shown to whoever asks why a job waits.' },
+  },
+  required: ['is_paused'],
+  isReadOnly: false,
+  async run({ is_paused: isPaused, reason }, { api, signal }) {
+    const path = `/api/v2/queue/${isPaused === true ? 'pause' : 'resume'}`
+    const body = JSON.stringify(isPaused === true && reason !== undefined ? { reason } : {})
+    return [json(toFields(await (await api.call(path, { method: 'POST', body, signal })).json()))]
+  },
+}
+
+export const JOB_TOOLS = [listJobs, getJob, followJob, cancelJob, moveJob, pauseQueue]
 
 // Follows a job until it ends or the time is over. The event stream is quick; when it is refused (an account may hold few of them)
 // or breaks off, the job is read again every little while.

@@ -2,6 +2,7 @@ import { testAccountStore } from '../../../contracts/accounts/account-store.ts'
 import { testIdempotencyStore } from '../../../contracts/accounts/idempotency-store.ts'
 import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
+import { testJobStoreQueue } from '../../../contracts/job-store/job-store-queue.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/summaries/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summaries/summary-store.ts'
@@ -16,3 +17,4 @@ testSummaryStore(postgresOpener)
 testUploadStore(postgresOpener)
 testWebhookStore(postgresOpener)
 testServiceSummaries(postgresOpener)
+testJobStoreQueue(postgresOpener)

@@ -32,6 +32,8 @@ const MAY_BE_WALKED = [
   /^SCAN (released_deployment|revision)( USING .*)?$/,
   // An account and a pool each have one row, and those of the last day are kept.
   /^SCAN fair_share/,
+  // What is paused by hand.
+  /^SCAN queue_pause/,
   // Lists that a statement is given.
   /^SCAN \w+ VIRTUAL/,
   // The names of the tables and of their columns, read once when a store is opened.

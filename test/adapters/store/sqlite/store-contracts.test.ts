@@ -6,6 +6,7 @@ import { testReleasedStore } from '../../../contracts/accounts/released-store.ts
 import { testAssetStore } from '../../../contracts/assets/asset-store.ts'
 import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
+import { testJobStoreQueue } from '../../../contracts/job-store/job-store-queue.ts'
 import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/summaries/service-summaries.ts'
@@ -16,6 +17,7 @@ import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 testAssetStore(sqliteOpener)
 testBatchStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
+testJobStoreQueue(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testSummaryStore(sqliteOpener)
 testUploadStore(sqliteOpener)

@@ -11,7 +11,7 @@ const ownMeta = OWN_META.map((key) => `'${key}'`).join(', ')
 /** With the columns of the kind, under their names. `behind` narrows each table, so that an index serves every batch. */
 type Select = (behind: (key: string) => string) => string
 
-const JOB_COLUMNS = `id, seq, account_id, pool, status, priority, attempt, version, created_at, started_at`
+const JOB_COLUMNS = `id, seq, account_id, pool, status, priority, attempt, version, created_at, started_at, not_before, queue_until`
 
 const SELECTS: Readonly<Record<string, Select | undefined>> = {
   meta: () => `SELECT key, value FROM meta WHERE key NOT IN (${ownMeta})`,
@@ -24,7 +24,7 @@ const SELECTS: Readonly<Record<string, Select | undefined>> = {
       engine_losses, price_second, price_minimum, metadata, progress, error, recipe, code, attempts, title, output_types, hook, workflow,
       origin, workflow_id, submission, run, is_hidden,
       job_log.text AS log_text, truncated AS log_truncated, captured_at AS log_captured_at, complete AS log_complete, marks AS log_marks, sealed,
-      job_notes.text AS notes, reused_from
+      job_notes.text AS notes, reused_from, not_before, queue_until
     FROM (
       (SELECT ${JOB_COLUMNS}, NULL::bigint AS completed_at, expires_at, needs_extra_data, input_count, output_count,
          outputs_reused, outputs_replaced, needs, engine_id, engine_losses, price_second, price_minimum, metadata, progress,
@@ -94,7 +94,7 @@ function toJobTables(kind: RecordKind, rows: readonly RecordRow[]): readonly Tab
   const shared = same(
     ...['id', 'seq', 'account_id', 'pool', 'status', 'priority', 'attempt', 'version', 'created_at', 'started_at'],
     ...['expires_at', 'output_count', 'outputs_reused', 'outputs_replaced', 'engine_id', 'metadata', 'progress'],
-    ...['recipe', 'attempts', 'title'],
+    ...['recipe', 'attempts', 'title', 'not_before', 'queue_until'],
   )
   const live = same(
     ...['needs_extra_data', 'input_count', 'needs', 'engine_losses', 'price_second', 'price_minimum', 'hook'],

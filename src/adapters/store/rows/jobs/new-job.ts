@@ -5,7 +5,7 @@ import type { NewJob } from '../../../../domain/jobs/job-store.ts'
 import { readRunLabels } from '../../../../domain/jobs/submit/job-labels.ts'
 import { writeOrigin } from '../../../../domain/jobs/submit/job-origin.ts'
 import type { HoldInput } from '../../stores/ledger/holds.ts'
-import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './job.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, HELD_BELOW, KEEPS_RESULT } from './job.ts'
 import { toSubmissionRow } from './recorded-job.ts'
 
 interface NewRecipe {
@@ -22,18 +22,34 @@ export interface NewJobRow extends Omit<NewJob, 'recipe' | 'again'> {
 
 /** What its tables hold of it. */
 export function toColumns(job: NewJobRow) {
-  const { id, accountId, pool, priority, createdAt, expiresAt, needs, workflow, inputs, price, recipe, hook, origin } =
-    job
+  const { id, accountId, pool, createdAt, expiresAt, needs, workflow, inputs, price, recipe, hook, origin } = job
   const metadata = JSON.stringify(job.metadata)
   const submission = job.submission == null ? null : toSubmissionRow(job.submission)
   return {
-    ...{ id, accountId, pool, priority, createdAt, expiresAt, needs, workflow, inputCount: inputs.length },
+    ...{
+      id,
+      accountId,
+      pool,
+      priority: placeOf(job),
+      createdAt,
+      expiresAt,
+      needs,
+      workflow,
+      inputCount: inputs.length,
+    },
     ...{ flags: toFlags(job), metadata: metadata === '{}' ? null : metadata, hook: hook?.id ?? null },
     ...{ priceSecond: price?.perSecondMicros ?? null, priceMinimum: price?.minimumMicros ?? null },
     ...{ workflowId: submission?.workflowId ?? null, submission: submission?.text ?? null },
     ...{ recipe: recipe?.key ?? null, title: recipe?.title ?? null },
     origin: origin == null ? null : writeOrigin(origin),
+    notBefore: job.notBefore ?? null,
+    queueUntil: job.queueUntil ?? null,
   }
+}
+
+/** The priority under which it is stored. */
+export function placeOf({ priority, notBefore }: Pick<NewJob, 'priority' | 'notBefore'>): number {
+  return notBefore == null ? priority : priority - HELD_BELOW
 }
 
 function toFlags({ needsExtraData, notes, origin, keepsResult }: NewJobRow): number {

@@ -1,5 +1,6 @@
 /** How much work waits in a pool and for how long, for whoever decides how many workers it needs. */
 import type { DeploymentStore, PoolDemand } from '../../../../domain/deployments/deployment-store.ts'
+import { HELD_LIMIT } from '../../rows/jobs/job.ts'
 import { all, defineStore, get, read, type Steps } from '../../statements/operation.ts'
 import { query, sqliteOnly } from '../../statements/statement.ts'
 import { readPoolLoads } from '../../stores/deployment-store.ts'
@@ -15,7 +16,8 @@ const WAITING = query(
   sqliteOnly(`SELECT id AS account_id, max(0, max_running - running) AS room
     FROM account INDEXED BY account_waiting WHERE queued > 0 LIMIT ${MAX_QUEUES}`),
 )
-const QUEUE = `FROM job INDEXED BY job_queue WHERE status = 'queued' AND account_id = :accountId AND pool = :pool`
+const QUEUE = `FROM job INDEXED BY job_queue WHERE status = 'queued' AND account_id = :accountId AND pool = :pool
+  AND priority > ${HELD_LIMIT}`
 const FIRST = query(
   'demands.first',
   shape({ priority: integer(), createdAt: integer() }),

@@ -36,7 +36,7 @@ const QUERIES: Readonly<Record<string, RecordQuery | undefined>> = {
         job_submission.text AS submission, iif(${LIVE}, NULL, job_run.text) AS run, job_hidden.seq IS NOT NULL AS is_hidden,
         job_log.text AS log_text, job_log.truncated AS log_truncated, job_log.captured_at AS log_captured_at,
         job_log.complete AS log_complete, job_log.marks AS log_marks, job_secret.sealed, job_notes.text AS notes,
-        reused_from
+        reused_from, not_before, queue_until
       FROM job JOIN job_workflow USING (seq) LEFT JOIN job_submission USING (seq) LEFT JOIN job_run USING (seq)
       LEFT JOIN job_hidden USING (seq) LEFT JOIN job_log USING (seq) LEFT JOIN job_secret USING (seq)
       LEFT JOIN job_notes USING (seq)`,
@@ -98,7 +98,7 @@ const JOB_PARTS = {
   job_secret: { sealed: 'sealed' },
   job_notes: { text: 'notes' },
 } as const
-const OWN_JOB_COLUMNS = 32
+const OWN_JOB_COLUMNS = 34
 
 const WRITERS: Readonly<Record<string, ((database: DatabaseSync, kind: RecordKind) => WriteRow) | undefined>> = {
   job(database, { columns }) {

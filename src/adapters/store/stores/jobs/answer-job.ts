@@ -39,6 +39,7 @@ export function* answerAgain(
     needsExtraData: false,
     price: null,
     keepsResult: false,
+    notBefore: null,
   }
   const job = { ...whole, ...bare }
   const ours = isAgain ? yield* findVisible(job.accountId, job.id, job.createdAt) : null

@@ -9,7 +9,7 @@ import { jobRow } from '../../tables/jobs.ts'
 import { endJobs } from './end-jobs.ts'
 import { findVisible, LIVE_COLUMNS, listOutputs } from './find-job.ts'
 
-const LOCK = query('jobs.lockForCancel', jobRow, (words) =>
+export const LOCK = query('jobs.lockForCancel', jobRow, (words) =>
   words.dialect === 'sqlite'
     ? null
     : `SELECT ${LIVE_COLUMNS(words)} FROM job WHERE id = :jobId AND account_id = :accountId FOR NO KEY UPDATE`,

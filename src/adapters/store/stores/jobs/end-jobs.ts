@@ -84,10 +84,10 @@ const MOVE = query('jobs.end', terms, (words) =>
      done AS (
        INSERT INTO job_done (id, seq, account_id, pool, status, priority, attempt, version, created_at, started_at, completed_at,
          expires_at, lease_id, engine_id, output_count, outputs_reused, outputs_replaced, metadata, progress, error, run,
-         recipe, attempts, code, title, reused_from, output_types)
+         recipe, attempts, code, title, reused_from, not_before, queue_until, output_types)
        SELECT id, seq, account_id, pool, ended_as, priority, attempt, version + 1, created_at, started_at, ended_at,
          expires_at, CASE WHEN keeps_lease = 1 THEN lease_id END, engine_id, final_count, final_reused, outputs_replaced, metadata, final_progress, failure, shown,
-         recipe, attempts, code, title, source, CASE WHEN final_count > 0 THEN (
+         recipe, attempts, code, title, source, not_before, queue_until, CASE WHEN final_count > 0 THEN (
            SELECT ${OUTPUT_TYPES} FROM output WHERE output.job_id = gone.id AND output.expires_at = gone.expires_at
              AND output.position IS NOT NULL) ELSE 0 END
        FROM gone),
@@ -108,8 +108,8 @@ const MOVE = query('jobs.end', terms, (words) =>
        FROM locked JOIN change USING (account_id) WHERE load.account_id = locked.account_id)
      SELECT seq, id, account_id, pool, ended_as AS status, priority, created_at, started_at, ended_at AS completed_at, expires_at,
        attempt, version + 1 AS version, final_count AS output_count, final_reused AS outputs_reused, outputs_replaced, metadata,
-       final_progress AS progress, failure AS error, source AS reused_from, input_count, needs_extra_data, price_second,
-       price_minimum, foreseen_ms
+       final_progress AS progress, failure AS error, source AS reused_from, not_before, queue_until, input_count, needs_extra_data,
+       price_second, price_minimum, foreseen_ms
      FROM gone`,
   ),
 )

@@ -15,7 +15,8 @@ import { findPositions } from '../queue-positions.ts'
 export function LIVE_COLUMNS({ dialect }: Words): string {
   if (dialect === 'sqlite') return jobRow.columns
   return `seq, id, account_id, pool, status, priority, created_at, started_at, NULL::bigint AS completed_at, expires_at, attempt, version,
-    output_count, outputs_reused, outputs_replaced, metadata, progress, NULL::text AS error, NULL::uuid AS reused_from`
+    output_count, outputs_reused, outputs_replaced, metadata, progress, NULL::text AS error, NULL::uuid AS reused_from,
+    not_before, queue_until`
 }
 
 /** Live jobs past their deadline still show, until the sweep makes them `expired`; those show until they are removed. */

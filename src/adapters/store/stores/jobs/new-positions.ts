@@ -5,7 +5,7 @@ import { integer, nullable, shape } from '../../tables/table.ts'
 
 const COUNTED = 1_000
 
-/** Where a new job is put: all of its priority and above stand before it. */
+/** Where a new job is put: all of its priority, as it is stored, and above stand before it. */
 interface QueuePlace {
   readonly accountId: string
   readonly pool: string

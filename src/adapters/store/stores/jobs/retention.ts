@@ -24,8 +24,17 @@ const LOCK_DUE = query(
   }),
 )
 
+const LOCK_LATE = query(
+  'jobs.lockLate',
+  due,
+  ({ either }) => `SELECT id, status FROM job WHERE status = 'queued' AND queue_until <= :now AND expires_at > :now
+    ORDER BY queue_until LIMIT :limit ${either('', 'FOR NO KEY UPDATE SKIP LOCKED')}`,
+)
+
 export function* expireJobs(now: Date, limit: number): Steps<TouchedJob[]> {
-  const found = yield* all(LOCK_DUE, { now, limit })
+  const over = yield* all(LOCK_DUE, { now, limit })
+  const late = over.length < limit ? yield* all(LOCK_LATE, { now, limit: limit - over.length }) : []
+  const found = [...over, ...late]
   const ended = yield* endJobs(found.map(({ id, status: from }) => ({ id, from, to: 'expired', at: now, error: null })))
   return ended.map(({ id, accountId, version }) => ({ jobId: id, accountId, version, status: 'expired' }))
 }
@@ -39,11 +48,12 @@ const FIND_OLD = query(
       SELECT id FROM (
         SELECT id FROM job WHERE status IN ('succeeded', 'failed', 'canceled') AND expires_at <= :now ORDER BY expires_at LIMIT :limit)
       UNION ALL SELECT id FROM (
-        SELECT id FROM job WHERE status = 'expired' AND completed_at <= :expiredBefore ORDER BY completed_at LIMIT :limit)
+        SELECT id FROM job WHERE status = 'expired' AND max(completed_at, expires_at) <= :expiredBefore
+        ORDER BY max(completed_at, expires_at) LIMIT :limit)
       LIMIT :limit`,
     postgres: `
       (SELECT id FROM job_done WHERE expires_at <= :now AND status <> 'expired' LIMIT :limit)
-      UNION ALL (SELECT id FROM job_done WHERE status = 'expired' AND completed_at <= :expiredBefore LIMIT :limit) LIMIT :limit`,
+      UNION ALL (SELECT id FROM job_done WHERE status = 'expired' AND greatest(completed_at, expires_at) <= :expiredBefore LIMIT :limit) LIMIT :limit`,
   }),
 )
 

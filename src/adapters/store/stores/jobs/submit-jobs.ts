@@ -5,7 +5,7 @@
  */
 import type { KeyClaim, KeyHolder } from '../../../../domain/idempotency/idempotency-key.ts'
 import type { SubmitOutcome } from '../../../../domain/jobs/job-store.ts'
-import { type NewJobRow, toHold } from '../../rows/jobs/new-job.ts'
+import { type NewJobRow, placeOf, toHold } from '../../rows/jobs/new-job.ts'
 import { all, type Decided, decided, run, type Steps, sideBySide } from '../../statements/operation.ts'
 import { both, command, postgresOnly, query } from '../../statements/statement.ts'
 import { job as jobTable } from '../../tables/job-tables.ts'
@@ -103,7 +103,7 @@ function* readKnown(submits: readonly Submit[], isAgain: boolean): Steps<Known> 
     findKeyHolders(submits),
     chooseIds(jobs),
     findOurs(isAgain ? jobs : []),
-    findNewPositions(jobs),
+    findNewPositions(jobs.map((job) => ({ ...job, priority: placeOf(job) }))),
     lockPurses(jobs.map(toHold).filter((hold) => hold !== null)),
     lockBounds(jobs),
   )
@@ -179,7 +179,7 @@ function decide(submits: readonly Submit[], known: Known): Decision {
     const nowWaiting = (waiting.get(accountId) ?? 0) + 1
     waiting.set(accountId, nowWaiting)
     accepted.set(id, job)
-    return { outcome: 'queued', position: known.positionOf(job, nowWaiting) }
+    return { outcome: 'queued', position: known.positionOf({ ...job, priority: placeOf(job) }, nowWaiting) }
   }
 
   const answers = submits.map((submit): SubmitAnswer => {

@@ -1,8 +1,10 @@
 /** The lanes of a pool's queue: found by stepping from one to the next through the index, never by walking the jobs in them. */
 import type { LanePlace, OutwaitedQuery, WaitingLane } from '../../../../domain/jobs/job-store.ts'
+import { HELD_LIMIT } from '../../rows/jobs/job.ts'
 import { all, get, run, type Steps } from '../../statements/operation.ts'
 import { both, command, postgresOnly, query, sqliteOnly } from '../../statements/statement.ts'
 import { integer, nullable, shape, text } from '../../tables/table.ts'
+import { FIND_PAUSED, PAUSED_ACCOUNTS, pausedNames } from './queue-pauses.ts'
 
 // An answer stays small; the caller asks again for the rest.
 const MAX_FOUND = 100
@@ -80,8 +82,10 @@ export function* joinLane(lane: string): Steps<number> {
 const MAX_WAITING = 1000
 
 const firstWaiting = (lane: string, condition: string) => `
-  SELECT account_id FROM job
-  WHERE status = 'queued' AND pool = :pool AND needs = ${lane}.needs AND expires_at > :now ${condition} ORDER BY account_id LIMIT 1`
+  SELECT account_id, priority FROM job
+  WHERE status = 'queued' AND pool = :pool AND needs = ${lane}.needs AND expires_at > :now
+    AND account_id NOT IN (${PAUSED_ACCOUNTS}) ${condition}
+  ORDER BY account_id, priority DESC, seq LIMIT 1`
 const laneBehind = (condition: string) => `
   SELECT needs FROM job WHERE status = 'queued' AND pool = :pool ${condition} ORDER BY needs LIMIT 1`
 
@@ -103,19 +107,20 @@ function outwaited(name: string, isOfLanes: boolean) {
           WHERE other.queued > 0 AND other.running < max(1, holder.running - 1) AND other.running < other.max_running
             AND other.id <> holder.id AND EXISTS (
               SELECT 1 FROM job
-              WHERE status = 'queued' AND account_id = other.id AND pool = :pool AND expires_at > :now AND ${waits}))`,
+              WHERE status = 'queued' AND account_id = other.id AND pool = :pool AND expires_at > :now AND priority > ${HELD_LIMIT}
+                AND ${waits}) AND other.id NOT IN (${PAUSED_ACCOUNTS}))`,
       postgres: `
         WITH RECURSIVE lane AS (${lanes}),
         waiting AS (
-          SELECT lane.needs, first.account_id, 1 AS depth
+          SELECT lane.needs, first.account_id, first.priority, 1 AS depth
           FROM lane CROSS JOIN LATERAL (${firstWaiting('lane', '')}) AS first
           UNION ALL
-          SELECT waiting.needs, further.account_id, waiting.depth + 1 FROM waiting CROSS JOIN LATERAL (
+          SELECT waiting.needs, further.account_id, further.priority, waiting.depth + 1 FROM waiting CROSS JOIN LATERAL (
             ${firstWaiting('waiting', 'AND account_id > waiting.account_id')}) AS further WHERE waiting.depth < ${MAX_WAITING})
         SELECT holder.account_id FROM account_load AS holder WHERE holder.account_id = ANY(:accountIds::text[]) AND EXISTS (
           SELECT 1 FROM waiting CROSS JOIN LATERAL (
             SELECT running, max_running FROM account_load WHERE account_id = waiting.account_id OFFSET 0) AS other
-          WHERE waiting.account_id <> holder.account_id
+          WHERE waiting.account_id <> holder.account_id AND waiting.priority > ${HELD_LIMIT}
             AND other.running < least(other.max_running, greatest(1, holder.running - 1)))`,
     }),
   )
@@ -125,7 +130,7 @@ const FIND_OUTWAITED = outwaited('lanes.find_outwaited', false)
 const FIND_OUTWAITED_IN_LANES = outwaited('lanes.find_outwaited_in', true)
 
 export function* findOutwaited({ accountIds, pool, now, lanes }: OutwaitedQuery): Steps<string[]> {
-  if (lanes?.length === 0) return []
+  if (lanes?.length === 0 || (yield* get(FIND_PAUSED, pausedNames(pool))) !== undefined) return []
   const rows = yield* lanes === null
     ? all(FIND_OUTWAITED, { accountIds, pool, now, lanes })
     : all(FIND_OUTWAITED_IN_LANES, { accountIds, pool, now, lanes })

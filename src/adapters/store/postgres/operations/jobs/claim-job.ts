@@ -10,9 +10,10 @@ import { isStoreAway } from '../../../../../domain/errors.ts'
 import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
 import { mustMove } from '../../../../../domain/jobs/transitions.ts'
 import { type ClaimedRow, claimedRow, toClaim } from '../../../rows/jobs/claimed-job.ts'
-import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from '../../../rows/jobs/job.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, HELD_LIMIT } from '../../../rows/jobs/job.ts'
 import { postgresOnly, query } from '../../../statements/statement.ts'
 import { FLOOR, UNKNOWN_RUN_MS } from '../../../stores/jobs/fair-share.ts'
+import { PAUSED, PAUSED_ACCOUNTS, pausedNames } from '../../../stores/jobs/queue-pauses.ts'
 import { outputRow } from '../../../tables/jobs.ts'
 import { flag, nullable, shape, text } from '../../../tables/table.ts'
 import type { Connected } from '../../database/connections.ts'
@@ -28,12 +29,13 @@ const MAX_CHOICES = 8
 /** The floor of a pool is one row, which every claim of every process would wait for. */
 const FLOOR_STEP_MS = 1000
 
-const WAITS = `status = 'queued' AND pool = :pool AND expires_at > :now`
+const WAITS = `status = 'queued' AND pool = :pool AND expires_at > :now AND coalesce(queue_until, expires_at) > :now`
 
 /** A job with everything that its run needs; what lies beside it is read only where the job's flags say that there is something. */
 const CLAIMED = `job.lease_id, job.run_id, job.seq, job.id, job.account_id, pool, job.status, priority, created_at, started_at,
   NULL::bigint AS completed_at, expires_at, attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress,
-  NULL::text AS error, NULL::uuid AS reused_from, needs, job.engine_id, engine_losses, needs_extra_data AS extra_data_flags,
+  NULL::text AS error, NULL::uuid AS reused_from, needs, job.engine_id, engine_losses, not_before, queue_until,
+  needs_extra_data AS extra_data_flags,
   (SELECT workflow FROM job_text WHERE job_id = job.id AND expires_at = job.expires_at) AS workflow,
   CASE WHEN needs_extra_data & ${HAS_TRACE} <> 0 THEN (
     SELECT origin FROM job_text WHERE job_id = job.id AND expires_at = job.expires_at) END AS origin,
@@ -46,7 +48,7 @@ const CLAIMED = `job.lease_id, job.run_id, job.seq, job.id, job.account_id, pool
 /**
  * `lane`: the lanes in which jobs wait, found by stepping from one to the next. `offer`: what the engines offer for them; one without
  * a lane is offered for all. `head`: the first job of every account in each of these lanes, nothing behind which is looked at, so that
- * a backlog costs nothing; a job whose time is over is left to the sweep that ends it. `fit`: each head with every engine that serves
+ * a backlog costs nothing; a job whose time is over is left to the sweep that ends it, and a held one is the first only where all are. `fit`: each head with every engine that serves
  * it and whose account has room, looked up by the key of each account (a join would be free to walk all accounts), and what that account
  * has used. `near`: what priority leaves of those within the credit of the one that used least; of engines without lanes, those with the
  * fewest running jobs that were served longest ago. `best`: of these the best rank wins, unless it lies further behind the oldest job
@@ -69,7 +71,8 @@ const TAKE = query(
   postgresOnly(`
   WITH RECURSIVE
   lane AS (
-    (SELECT needs, 1 AS depth FROM job WHERE status = 'queued' AND pool = :pool AND needs >= :fromLane ORDER BY needs LIMIT 1)
+    (SELECT needs, 1 AS depth FROM job WHERE status = 'queued' AND pool = :pool AND needs >= :fromLane
+       AND NOT EXISTS (${PAUSED}) ORDER BY needs LIMIT 1)
     UNION ALL
     SELECT further.needs, lane.depth + 1 FROM lane CROSS JOIN LATERAL (
       SELECT needs FROM job WHERE status = 'queued' AND pool = :pool AND needs > lane.needs ORDER BY needs LIMIT 1) AS further
@@ -98,7 +101,8 @@ const TAKE = query(
       min(load.served) OVER (PARTITION BY offer.engine, load.running) AS least_served
     FROM head CROSS JOIN LATERAL (
       SELECT running, served FROM account_load
-      WHERE account_load.account_id = head.account_id AND running < max_running OFFSET 0) AS load
+      WHERE account_load.account_id = head.account_id AND running < max_running AND head.priority > ${HELD_LIMIT}
+        AND account_id NOT IN (${PAUSED_ACCOUNTS}) OFFSET 0) AS load
     CROSS JOIN bound
     LEFT JOIN LATERAL (
       SELECT used_ms FROM fair_share WHERE pool = :pool AND account_id = head.account_id OFFSET 0) AS share ON true
@@ -122,7 +126,7 @@ const TAKE = query(
     LIMIT 1),
   next AS MATERIALIZED (
     SELECT id FROM job
-    WHERE ${WAITS} AND account_id = (SELECT account_id FROM pick) AND needs = (SELECT needs FROM pick)
+    WHERE ${WAITS} AND priority > ${HELD_LIMIT} AND account_id = (SELECT account_id FROM pick) AND needs = (SELECT needs FROM pick)
     ORDER BY priority DESC, seq LIMIT 1 FOR UPDATE SKIP LOCKED),
   room AS (
     UPDATE account_load AS load SET running = load.running + 1, started = load.started + 1, served = nextval('claim_turn')
@@ -291,7 +295,7 @@ async function take(relaxed: Connected, request: ClaimRequest, from: Place): Pro
   const offers =
     universal === undefined ? request.engines.flatMap(toOffers) : [{ ...ANY_LANE, engine: universal.engineId }]
   const found = await relaxed.get(TAKE, {
-    ...{ pool, now, leaseId, leaseUntil, workerId, ...from },
+    ...{ pool, now, leaseId, leaseUntil, workerId, ...from, ...pausedNames(pool) },
     overtakes: universal === undefined ? maxOvertakes : 0,
     credit: creditMs,
     engines: offers.map(({ engine }) => engine),

@@ -12,9 +12,9 @@ const INSERT = command(
           :jobs.createdAt::bigint[], :jobs.expiresAt::bigint[], :jobs.flags::smallint[], :jobs.inputCount::int[], :jobs.needs::text[],
           :jobs.priceSecond::bigint[], :jobs.priceMinimum::bigint[], :jobs.metadata::text[], :jobs.workflow::text[],
           :jobs.workflowId::text[], :jobs.submission::text[], :jobs.recipe::text[], :jobs.title::text[], :jobs.origin::text[],
-          :jobs.hook::text[]) WITH ORDINALITY
+          :jobs.hook::text[], :jobs.notBefore::bigint[], :jobs.queueUntil::bigint[]) WITH ORDINALITY
         AS n(id, account_id, pool, priority, created_at, expires_at, needs_extra_data, input_count, needs, price_second,
-          price_minimum, metadata, workflow, workflow_id, submission, recipe, title, origin, hook, place)),
+          price_minimum, metadata, workflow, workflow_id, submission, recipe, title, origin, hook, not_before, queue_until, place)),
     counted AS (
       UPDATE account SET submitted = submitted + added.count
       FROM (SELECT account_id, count(*) AS count FROM new GROUP BY account_id) AS added WHERE account.id = added.account_id),
@@ -22,9 +22,9 @@ const INSERT = command(
       INSERT INTO job_text (job_id, expires_at, workflow, workflow_id, submission, origin)
       SELECT id, expires_at, workflow, workflow_id, submission, origin FROM new)
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count, needs,
-      price_second, price_minimum, metadata, recipe, title, hook)
+      price_second, price_minimum, metadata, recipe, title, not_before, queue_until, hook)
     SELECT id, account_id, pool, 'queued', priority, created_at, expires_at, needs_extra_data, input_count, needs,
-      price_second, price_minimum, metadata, recipe, title, coalesce(hook, (
+      price_second, price_minimum, metadata, recipe, title, not_before, queue_until, coalesce(hook, (
         SELECT '' FROM webhook_endpoint AS endpoint
         WHERE endpoint.account_id = new.account_id AND endpoint.kind = 'account' LIMIT 1))
     FROM new ORDER BY place`),

@@ -8,11 +8,12 @@ import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers
 import type { Claim, ClaimRequest, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import { mustMove } from '../../../../../domain/jobs/transitions.ts'
 import { type ClaimedRow, claimedRow, toClaim } from '../../../rows/jobs/claimed-job.ts'
-import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from '../../../rows/jobs/job.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, HELD_LIMIT } from '../../../rows/jobs/job.ts'
 import { command, query, sqliteOnly, toRows } from '../../../statements/statement.ts'
 import { FLOOR, UNKNOWN_RUN_MS } from '../../../stores/jobs/fair-share.ts'
 import { readOutputs } from '../../../stores/jobs/find-job.ts'
 import { releaseLeases } from '../../../stores/jobs/leases.ts'
+import { FIND_PAUSED, PAUSED_ACCOUNTS, pausedNames } from '../../../stores/jobs/queue-pauses.ts'
 import { jobRow } from '../../../tables/jobs.ts'
 import { integer, shape, text } from '../../../tables/table.ts'
 import { runOn } from '../../shared-stores.ts'
@@ -46,20 +47,22 @@ const TAKE_ANY = query(
     SELECT head FROM (
       SELECT running, served, (
         SELECT seq FROM job WHERE status = 'queued' AND account_id = account.id AND pool = :pool AND expires_at > :now
+          AND coalesce(queue_until, expires_at) > :now AND priority > ${HELD_LIMIT}
         ORDER BY priority DESC, seq LIMIT 1) AS head
       FROM account INDEXED BY account_waiting
-      WHERE queued > 0 AND running < max_running)
+      WHERE queued > 0 AND running < max_running AND id NOT IN (${PAUSED_ACCOUNTS}))
     WHERE head IS NOT NULL ORDER BY running, served, head LIMIT 1)
   RETURNING ${CLAIMED}`),
 )
 
 const firstOf = (condition: string, order: string) => `
   (SELECT next.seq FROM job AS next INDEXED BY job_lane
-   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = :pool AND next.expires_at > :now AND ${condition}
+   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = :pool AND next.expires_at > :now
+     AND coalesce(next.queue_until, next.expires_at) > :now AND ${condition}
    ORDER BY ${order} next.priority DESC, next.seq LIMIT 1)`
 
 /**
- * `head`: the first job of every lane, found by stepping from one to the next. `fit`: with every engine that serves it and whose
+ * `head`: the first job of every lane, found by stepping from one to the next; a held one only where all of its account are. `fit`: with every engine that serves it and whose
  * account has room, and what that account has used. `near`: what priority leaves of those within the credit of the one that used
  * least. Of these the best rank wins, unless it lies further behind the oldest job than one may be overtaken; where weights must be
  * loaded, the lane for which the most accounts wait, for each engine that would then have them; then whoever used least.
@@ -93,6 +96,7 @@ const PICK_FITTING = query(
         max(coalesce(share.used_ms, 0), bound.floor) AS used
       FROM head CROSS JOIN bound
         CROSS JOIN account ON account.id = head.account_id AND account.running < account.max_running
+          AND account.id NOT IN (${PAUSED_ACCOUNTS}) AND head.priority > ${HELD_LIMIT}
         LEFT JOIN fair_share AS share ON share.pool = :pool AND share.account_id = head.account_id
         CROSS JOIN offer ON offer.lane = head.lane),
     measured AS (SELECT *, min(used) OVER (PARTITION BY engine) AS least FROM fit),
@@ -146,6 +150,7 @@ export function prepareClaim(database: DatabaseSync, turns: ClaimTurns): (reques
   const db = openStatements(database)
 
   function take({ pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes, creditMs = 0 }: ClaimRequest) {
+    if (db.get(FIND_PAUSED, pausedNames(pool)) !== undefined) return undefined
     const hold = { pool, workerId, leaseId, leaseUntil, now }
     const universal = engines.find(({ lanes }) => lanes === null)
     if (universal !== undefined) return db.get(TAKE_ANY, { ...hold, engineId: universal.engineId })

@@ -16,9 +16,9 @@ const INSERT = command(
   'jobs.insert',
   sqliteOnly(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
-      price_second, price_minimum, needs, recipe, title, hook)
+      price_second, price_minimum, needs, recipe, title, hook, not_before, queue_until)
     VALUES (:id, :accountId, :pool, 'queued', :priority, :createdAt, :expiresAt, :metadata, :flags, :inputCount,
-      :priceSecond, :priceMinimum, :needs, :recipe, :title, :hook)`),
+      :priceSecond, :priceMinimum, :needs, :recipe, :title, :hook, :notBefore, :queueUntil)`),
 )
 // Of the job that was inserted before: RETURNING would double the time of its insert.
 const SEQ = '(SELECT max(seq) FROM job)'
