@@ -1,23 +1,36 @@
-/** Jobs that keep coming while a deployment moves between releases and processes are killed; then what became of each. */
+/**
+ * Jobs that keep coming while a deployment moves between releases that are being built, and while the service, its builder and its engines
+ * are killed; then what became of each. Everything is real but the computation: the command with its builder in a process of its own (or
+ * in several, on Postgres), environments made by uv, and the fake ComfyUI, which loads the packs of its release.
+ */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import path from 'node:path'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import { type SharedApp, startShared, type Tenant } from '../app/start-shared.ts'
-import { call } from '../clients/call.ts'
-import { waitUntil } from '../wait-until.ts'
-import { createFakeReleases, type FakeRelease } from './fake-releases.ts'
-import { deploy, deployedBy, saying } from './released-app.ts'
+import { type SpawnedServer, spawnServer } from '../app/spawn-server.ts'
+import { packFiles, zipOf } from '../builds/packages.ts'
+import { type RunningComfyui, writeRunning } from '../builds/running-comfyui.ts'
+import { type Answer, type CallOptions, call } from '../clients/call.ts'
+import { createTestDatabase } from '../postgres/test-database.ts'
 
 interface StormPlan {
   readonly jobs: number
   readonly moves: number
   /** Of engines, with kill -9. */
   readonly kills: number
-  /** Of the service, over the same data folder. */
+  /** Of a process of the service, with kill -9. */
   readonly restarts: number
+  /** Of the process that builds, with kill -9 in the middle of a build. */
+  readonly builderKills: number
+  /** Builds that cannot be made, in between: they fail with their reason, and what serves goes on. */
+  readonly badBuilds: readonly BadBuild[]
+  /** More than one: on Postgres. */
+  readonly processes: 1 | 2
 }
+
+type BadBuild = keyof typeof REASONS
 
 interface StormReport {
   readonly accepted: number
@@ -27,127 +40,326 @@ interface StormReport {
   readonly landed: number
   /** From the request until the revision was there. */
   readonly rollbackMs: readonly number[]
-  readonly killed: number
+  readonly killed: { readonly engines: number; readonly services: number; readonly builders: number }
+  readonly builds: number
   readonly byRelease: Readonly<Record<number, number>>
+  readonly failed: readonly { readonly fault: BadBuild; readonly reason: string }[]
 }
 
 const DONE = 'succeeded'
+const ADMIN_TOKEN = 'admin-token-of-this-test'
+const TARGET = { os: 'linux', gpu: 'cpu' } as const
 
-export function assertUnharmed({ refused, lost, misplaced }: StormReport): void {
+/** What is told of each bad build. */
+const REASONS = {
+  import: /^validate: pack storm: its import failed: [\s\S]*nowhere_to_be_found/,
+  hash: /sha256/,
+  disk: /disk of the builder is full/,
+} as const
+export const BAD_BUILDS = Object.keys(REASONS) as readonly BadBuild[]
+const GIVE_UP_MS = 15 * 60_000
+
+export function assertUnharmed({ refused, lost, misplaced, failed }: StormReport): void {
   assert.deepEqual({ refused, lost, misplaced }, { refused: [], lost: [], misplaced: [] })
+  for (const { fault, reason } of failed) assert.match(reason, REASONS[fault])
 }
 
-export async function runStorm({ jobs, moves, kills, restarts }: StormPlan): Promise<StormReport> {
-  const folder = await mkdtemp(join(tmpdir(), 'storm-'))
-  const releases = createFakeReleases(join(folder, 'releases'))
-  const all = [1, 2].map((version) => releases.add({ version, accountId: 'ana', nodeMs: 5 }))
-  const settings = { dataDir: join(folder, 'data'), releaseEngines: '3' }
-  const open = () => startShared(settings, { overrides: { releases: releases.here } })
-  let app: SharedApp = await open()
-  const made = await app.account('ana', { requestsPerMinute: null, concurrentJobs: 8, queuedJobs: 10_000 })
-  const tenant: Tenant = { ...made, call: (path, given = {}) => callAgain(() => app.url, path, made.key, given) }
-  const { id } = await deploy(tenant, all[0]!.id, { min: 1, max: 2 })
-  const deployed = deployedBy(tenant, id)
-  await deployed.until(({ status }) => status === 'ready')
+/** A process that was killed is missed after its lease, and its successor starts engines: on a busy machine that takes minutes. */
+async function waitUntil<Found>(look: () => Found | Promise<Found>): Promise<Exclude<Found, null | false | undefined>> {
+  for (const began = performance.now(); performance.now() - began < GIVE_UP_MS; await sleep(50)) {
+    const found = await look()
+    if (found) return found as Exclude<Found, null | false | undefined>
+  }
+  throw new Error(`waited in vain: ${look}`)
+}
+
+export async function runStorm(plan: StormPlan): Promise<StormReport> {
+  await using house = await openHouse(plan.processes)
+  const account = await openStudio(house)
+  const { api, cut, versions } = account
+  const first = await cut({})
+  const { json: made } = await api('POST', '/deploy/v1/deployments', {
+    ...{ releaseId: first, computeConfig: { gpuClass: 'cpu', region: 'local', min: 1, max: 2 } },
+  })
+  const at = `/deploy/v1/deployments/${made.id}`
+  const record = async () => (await api('GET', at)).json
+  await waitUntil(async () => (await record()).status === 'ready')
 
   const promised = new Map<string, { readonly text: string; readonly version: number }>()
   const refused: string[] = []
   const rollbackMs: number[] = []
-  let killed = 0
-  let isOver = false
+  const failed: { fault: BadBuild; reason: string }[] = []
+  const killed = { engines: 0, services: 0, builders: 0 }
+  const moves = { done: 0 }
 
   async function submitAll(): Promise<void> {
-    for (let n = 0; n < jobs; n++) {
+    // Some also come when all moves have landed.
+    for (let n = 0; n < plan.jobs || moves.done < plan.moves; n++) {
       const text = `job-${n}-end`
-      const body = JSON.stringify({ workflow: saying(text) })
-      const headers = { 'idempotency-key': `storm-${n}` }
-      const answer = await tenant.call(`/deployment/${id}/api/v2/jobs`, { method: 'POST', body, headers })
+      const answer = await api('POST', `/deployment/${made.id}/api/v2/jobs`, { workflow: saying(text) }, `storm-${n}`)
       if (answer.status !== 201 && answer.status !== 200) refused.push(`${n}: ${answer.status} ${answer.text}`)
       else promised.set(answer.json.id as string, { text, version: answer.json.release_version as number })
+      // Spread over all moves, however long these take.
+      if (n >= ((moves.done + 1) * plan.jobs) / plan.moves) await sleep(50)
     }
   }
 
   async function moveAll(): Promise<void> {
-    for (let n = 0; n < moves; n++) {
-      const { revision, releaseId } = await deployed.get()
-      const goal = all.find((release) => release.id !== releaseId) ?? all[0]!
-      const isRollback = n % 2 === 1
+    for (; moves.done < plan.moves; moves.done++) {
+      const { revision, releaseId } = await record()
+      const goal = [...versions.keys()].findLast((id) => id !== releaseId)
+      const isRollback = goal === undefined || moves.done % 2 === 1
       const from = performance.now()
-      const asked = isRollback
-        ? await deployed.call('POST', '/rollback', { baseRevision: revision })
-        : await deployed.call('PATCH', '', { baseRevision: revision, releaseId: goal.id })
-      assert.ok(asked.status === 200 || asked.status === 202, asked.text)
-      await deployed.until((record) => record?.revision > revision)
+      const asked =
+        isRollback && revision > 1
+          ? await api('POST', `${at}/rollback`, { baseRevision: revision })
+          : await api('PATCH', at, { baseRevision: revision, releaseId: goal ?? (await cut({})) })
+      assert.ok([200, 202, 409].includes(asked.status), asked.text)
+      await waitUntil(async () => (await record()).revision > revision)
       if (isRollback) rollbackMs.push(Math.round(performance.now() - from))
     }
   }
 
-  async function killSome(): Promise<void> {
-    for (let n = 0; n < kills && !isOver; n++) {
+  async function buildAll(): Promise<void> {
+    for (let n = 0; n < plan.builderKills; n++) {
+      await cut({
+        async whileBuilding() {
+          if (await house.kill(n)) killed.builders++
+        },
+      })
+    }
+    for (const fault of plan.badBuilds) failed.push({ fault, reason: await account.cutBad(fault) })
+  }
+
+  async function killEngines(): Promise<void> {
+    for (let n = 0; n < plan.kills && moves.done < plan.moves; n++) {
       await sleep(700)
-      const pid = newestPid(all)
-      if (pid !== null && kill(pid)) killed++
+      const pid = house.studio
+        .pidsOf((await record()).releaseId)
+        .filter(isAlive)
+        .at(-1)
+      if (pid !== undefined && kill(pid)) killed.engines++
     }
   }
 
-  async function restartSome(): Promise<void> {
-    for (let n = 0; n < restarts; n++) {
-      await waitUntil(() => promised.size > ((n + 1) * jobs) / (restarts + 2))
-      await app[Symbol.asyncDispose]()
-      app = await open()
+  async function killServices(): Promise<void> {
+    for (let n = 0; n < plan.restarts; n++) {
+      await waitUntil(() => promised.size > ((n + 1) * plan.jobs) / (plan.restarts + 2))
+      if (await house.kill(n)) killed.services++
     }
   }
 
-  try {
-    await Promise.all([submitAll(), moveAll(), killSome(), restartSome()])
-    isOver = true
-    const lost: string[] = []
-    for (const job of promised.keys()) {
-      const end = await waitUntil(() => findEnd(tenant, job))
-      if (end !== DONE) lost.push(`${job}: ${end}`)
-    }
-    const { revision } = await deployed.get()
-    const counts = Object.fromEntries(
-      all.map(({ version }) => [version, [...promised.values()].filter((job) => job.version === version).length]),
-    )
-    return {
-      ...{ accepted: promised.size, refused, lost, misplaced: findMisplaced(promised, all) },
-      ...{ landed: (revision as number) - 1, rollbackMs, killed, byRelease: counts },
-    }
-  } finally {
-    await app[Symbol.asyncDispose]()
-    await rm(folder, { recursive: true, force: true })
+  await Promise.all([submitAll(), moveAll(), buildAll(), killEngines(), killServices()])
+  const lost: string[] = []
+  for (const job of promised.keys()) {
+    const end = await waitUntil(() => findEnd(api, job))
+    if (end !== DONE) lost.push(`${job}: ${end}`)
+  }
+  const numbers = [...versions.values()]
+  const byRelease = numbers.map((version) => [
+    version,
+    [...promised.values()].filter((job) => job.version === version).length,
+  ])
+  return {
+    ...{ accepted: promised.size, refused, lost, misplaced: findMisplaced(promised, house.studio, versions) },
+    ...{ landed: ((await record()).revision as number) - 1, rollbackMs, killed, builds: versions.size, failed },
+    byRelease: Object.fromEntries(byRelease),
   }
 }
 
+interface House extends AsyncDisposable {
+  readonly studio: RunningComfyui
+  /** Asks a process that answers, again and again while none does, as any client would. */
+  ask(at: string, options: CallOptions): Promise<Answer>
+  /** Kills one of the processes without warning and starts it again; false: it is just being started. */
+  kill(which: number): Promise<boolean>
+}
+
+async function openHouse(processes: 1 | 2): Promise<House> {
+  await using opening = new AsyncDisposableStack()
+  const root = await realpath(await mkdtemp(path.join(tmpdir(), 'storm-')))
+  opening.defer(() => rm(root, { recursive: true, force: true, maxRetries: 5 }))
+  const database = processes === 1 ? null : opening.use(await createTestDatabase())
+  const studio = await writeRunning(root, { target: TARGET, uv: null, more: { max_size: '64MiB' } })
+  const env = {
+    ...{ ATELIER_ADMIN_TOKEN: ADMIN_TOKEN, ATELIER_SECRET_KEY: 'ab'.repeat(32), HOME: root },
+    ...(database !== null && { ATELIER_DATABASE: database.url }),
+  }
+  const flags = [
+    ...['--kind', 'cloud', '--data-dir', path.join(root, 'data'), '--builder', studio.builderFile, '--builds', 'ana'],
+    ...['--release-engines', '3', '--workers', '1'],
+  ]
+  const start = () => spawnServer(flags, env)
+  const slots: (SpawnedServer | null)[] = []
+  for (let n = 0; n < processes; n++) slots.push(await start())
+  opening.defer(async () => {
+    for (const server of slots) await server?.terminate()
+  })
+  let turn = 0
+  const opened = opening.move()
+  return {
+    studio,
+    async ask(at, options) {
+      for (let tries = 0; ; tries++) {
+        const server = slots[turn++ % slots.length]
+        try {
+          if (server === null || server === undefined) throw new Error('no process is up just now')
+          const answer = await call(server.url, at, options)
+          if (answer.status !== 503 || tries > 1200) return answer
+        } catch (error) {
+          if (tries > 1200) throw error
+        }
+        await sleep(100)
+      }
+    },
+    async kill(which) {
+      const at = which % slots.length
+      const server = slots[at] ?? null
+      if (server === null) return false
+      slots[at] = null
+      await server.killNow()
+      slots[at] = await start()
+      return true
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  }
+}
+
+type Api = (method: string, at: string, body?: object, key?: string) => Promise<Answer>
+
+/** An account with one build, of which releases are cut. */
+async function openStudio(house: House) {
+  const admin = (at: string, body: object) =>
+    house.ask(`/admin/v1${at}`, {
+      ...{ method: 'POST', body: JSON.stringify(body), headers: { authorization: `Bearer ${ADMIN_TOKEN}` } },
+    })
+  const limits = { requestsPerMinute: null, concurrentJobs: 8, queuedJobs: 10_000, creditFloorMicros: null }
+  const account = await admin('/accounts', { id: 'ana', limits })
+  assert.equal(account.status, 201, account.text)
+  const key = (await admin('/accounts/ana/keys', {})).json.text as string
+  const api: Api = (method, at, body, idempotency) =>
+    house.ask(at, {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...(idempotency !== undefined && { 'idempotency-key': idempotency }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+  // Every process hears of an account a moment later than the one that made it.
+  const heard = { inTurn: 0 }
+  await waitUntil(async () => {
+    const { status } = await api('GET', '/builder/v1/builds')
+    heard.inTurn = status === 200 ? heard.inTurn + 1 : 0
+    return heard.inTurn >= 4
+  })
+  const { json: build, status, text } = await api('POST', '/builder/v1/builds', { name: 'storm', definition: {} })
+  assert.equal(status, 201, text)
+  /** Of those that can be deployed, with their numbers; oldest first. */
+  const versions = new Map<string, number>()
+  let packs = 0
+
+  async function upload(kind: 'model' | 'node_zip', filename: string, bytes: Buffer): Promise<string> {
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    const file = { kind, filename, sha256, sizeBytes: bytes.length }
+    const { json } = await api('POST', '/builder/v1/blobs', file)
+    if (json.uploadUrl === null) return json.blobId
+    const { pathname, search } = new URL(json.uploadUrl)
+    const put = await house.ask(pathname + search, { method: 'PUT', body: bytes })
+    assert.equal(put.status, 200, put.text)
+    return json.blobId
+  }
+
+  async function release(definition: object, whileBuilding: () => Promise<void>) {
+    const change = { definition: { baseComfyVersion: 'v0.3.40', ...definition }, expectedUpdatedAt: null }
+    // What one request leaves is what the next one cuts: releases of one build are cut one at a time.
+    const saved = await api('PATCH', `/builder/v1/builds/${build.id}`, change)
+    assert.equal(saved.status, 200, saved.text)
+    const cut = await api('POST', `/builder/v1/builds/${build.id}/releases`, { targets: [TARGET] })
+    assert.equal(cut.status, 201, cut.text)
+    const read = async () => (await api('GET', `/builder/v1/releases/${cut.json.releaseId}`)).json
+    await waitUntil(async () => ['building', 'complete'].includes((await read()).status))
+    await whileBuilding()
+    return waitUntil(async () => {
+      const told = await read()
+      return told.status === 'complete' ? told : null
+    })
+  }
+
+  let last: Promise<unknown> = Promise.resolve()
+  /** One after the other. */
+  function inTurn<Result>(act: () => Promise<Result>): Promise<Result> {
+    const next = last.then(act)
+    last = next.catch(() => {})
+    return next
+  }
+  const packOf = async (imports: readonly string[] = []) => {
+    const zip = zipOf(packFiles(`StormNode${packs++}`, { imports }))
+    return [{ name: 'storm', blobId: await upload('node_zip', 'storm.zip', zip) }]
+  }
+
+  return {
+    ...{ api, versions },
+    cut: ({ whileBuilding = async () => {} }: { readonly whileBuilding?: () => Promise<void> }) =>
+      inTurn(async () => {
+        const told = await release({ customNodes: await packOf() }, whileBuilding)
+        assert.equal(told.deployable, true, JSON.stringify(told.artifacts))
+        versions.set(told.id, told.version)
+        return told.id as string
+      }),
+    /** Its reason. */
+    cutBad: (fault: BadBuild) =>
+      inTurn(async () => {
+        const model = async (bytes: number, more: object) => ({
+          ...{ type: 'checkpoints', filename: `${fault}.safetensors`, ...more },
+          blobId: await upload('model', `${fault}.safetensors`, largeModel(bytes)),
+        })
+        const definitions = {
+          import: async () => ({ customNodes: await packOf(['nowhere_to_be_found']) }),
+          hash: async () => ({ models: [await model(100, { sha256: '0'.repeat(64) })] }),
+          disk: async () => ({ models: [await model(96 * 1024 * 1024, {})] }),
+        }
+        const told = await release(await definitions[fault](), async () => {})
+        assert.equal(told.deployable, false)
+        return String(told.artifacts[0].failureReason)
+      }),
+  }
+}
+
+function largeModel(bytes: number): Buffer {
+  const header = Buffer.from(JSON.stringify({ w: { dtype: 'U8', shape: [bytes], data_offsets: [0, bytes] } }))
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64LE(BigInt(header.length))
+  return Buffer.concat([length, header, Buffer.alloc(bytes)])
+}
+
+/** A job that says which one it is, in what the release that runs it writes down. */
+function saying(text: string) {
+  return { '1': { class_type: 'DemoStamp', inputs: { filename_prefix: text } } }
+}
+
 /** null: it has not ended. */
-async function findEnd(tenant: Tenant, job: string): Promise<string | null> {
-  const { status, json } = await tenant.call(`/api/v2/jobs/${job}`)
+async function findEnd(api: Api, job: string): Promise<string | null> {
+  const { status, json } = await api('GET', `/api/v2/jobs/${job}`)
   if (status !== 200) return `answered with ${status}`
   if (json.status === DONE) return DONE
   return ['failed', 'canceled', 'expired'].includes(json.status as string) ? JSON.stringify(json.error) : null
 }
 
-/** Jobs that a release began which was not theirs. */
+/** Jobs that a release began which was not theirs, and jobs that no release began. */
 function findMisplaced(
-  promised: ReadonlyMap<string, { text: string; version: number }>,
-  all: readonly FakeRelease[],
+  promised: ReadonlyMap<string, { readonly text: string; readonly version: number }>,
+  studio: RunningComfyui,
+  versions: ReadonlyMap<string, number>,
 ): string[] {
-  const versionOf = new Map([...promised.values()].map(({ text, version }) => [text, version]))
-  return all.flatMap(({ version, news }) =>
-    news().flatMap(({ graph }) => {
-      const text = /"(job-\d+-end)"/.exec(JSON.stringify(graph))?.[1] ?? ''
-      const promisedTo = versionOf.get(text)
-      return promisedTo === undefined || promisedTo === version
-        ? []
-        : [`${text}: release ${version}, not ${promisedTo}`]
-    }),
-  )
-}
-
-function newestPid(all: readonly FakeRelease[]): number | null {
-  const living = all.flatMap(({ pids }) => pids()).filter((pid) => isAlive(pid))
-  return living.at(-1) ?? null
+  const began = new Map<string, Set<number>>()
+  for (const [release, version] of versions) {
+    for (const [text] of studio.logOf(release).matchAll(/job-\d+-end/g)) {
+      const seen = began.get(text) ?? new Set()
+      began.set(text, seen.add(version))
+    }
+  }
+  return [...promised.values()].flatMap(({ text, version }) => {
+    const seen = [...(began.get(text) ?? [])]
+    return seen.length === 1 && seen[0] === version ? [] : [`${text}: on releases ${seen}, not ${version}`]
+  })
 }
 
 function isAlive(pid: number): boolean {
@@ -165,19 +377,5 @@ function kill(pid: number): boolean {
     return true
   } catch {
     return false
-  }
-}
-
-/** What any client does: a service that is away for a moment is asked again. A submit has its key. */
-async function callAgain(url: () => string, path: string, key: string, given: object) {
-  const headers = { authorization: `Bearer ${key}`, ...(given as { headers?: object }).headers }
-  for (let tries = 0; ; tries++) {
-    try {
-      const answer = await call(url(), path, { ...given, headers })
-      if (answer.status !== 503 || tries > 300) return answer
-    } catch (error) {
-      if (tries > 300) throw error
-    }
-    await sleep(100)
   }
 }
