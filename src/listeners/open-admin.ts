@@ -10,6 +10,7 @@ import type { Router } from '../compose/router/open-router.ts'
 import type { Config } from '../config/config.ts'
 import type { SignIn } from '../domain/accounts/sign-in.ts'
 import { createBudgets } from '../domain/credits/budgets/manage-budgets.ts'
+import { createReadStatement } from '../domain/credits/statement.ts'
 import { createReportUsage } from '../domain/credits/usage-report.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
@@ -196,6 +197,7 @@ function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | 
     ledger: store.ledger,
     budgets: createBudgets({ store: store.budgets, audited: (entry) => store.audited(entry), clock: parts.clock }),
     reportUsage: createReportUsage(store.ledger, parts.clock),
+    readStatement: createReadStatement(store.ledger, parts.clock),
     use: store.accounts,
     streamsOf: parts.heldBy,
     deployments,

@@ -12,6 +12,7 @@ import type { Config } from '../config/config.ts'
 import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
 import { refuseInactive } from '../domain/assets/signed-url.ts'
 import { createBudgets } from '../domain/credits/budgets/manage-budgets.ts'
+import { createReadStatement } from '../domain/credits/statement.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
 import { createForeseeWait } from '../domain/jobs/waits/foresee-wait.ts'
 import { createOwnCounts } from '../domain/service-nodes/shared-counts.ts'
@@ -103,6 +104,7 @@ function openJobsApi(config: Config, parts: JobsApiParts, entrance: Entrance, sp
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
     providerKeys: parts.router.providerKeys,
+    readStatement: createReadStatement(store.ledger, clock),
     budgets: createBudgets({ store: store.budgets, audited: (entry) => store.audited(entry), clock }),
     endpoints: parts.endpoints,
     weights: {

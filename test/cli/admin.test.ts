@@ -117,6 +117,16 @@ describe('credit', () => {
     const again = await atFolder('credits', 'take', 'giver', '--usd', '1.25', '--id', 'once')
     assert.match(again.stdout, /made before.*\$1\.75 available/)
     assert.equal((await atFolder('credits', 'take', 'giver', '--usd=-1')).code, 2)
+    const statement = await atFolder('credits', 'statement', 'giver')
+    assert.match(statement.stdout, /^added +\$3\.00\ntaken back +\$1\.25\n/m, statement.stderr)
+    assert.match(
+      statement.stdout,
+      /^closing +\$1\.75, of which \$0\.00 are held for 0 jobs and calls\n\nnothing was charged$/m,
+    )
+    const table = await atFolder('credits', 'statement', 'giver', '--csv')
+    assert.match(table.stdout, /\ncredit taken back,,,,,,-1\.25\nclosing balance,,,,,,1\.75\nheld of it,,,,,0,0\.00\n$/)
+    assert.equal((await atFolder('credits', 'statement', 'giver', '--month', '2999-01')).code, 2)
+    assert.equal((await atFolder('credits', 'statement', 'giver', '--csv', '--json')).code, 2)
   })
 })
 

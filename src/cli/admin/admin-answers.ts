@@ -117,3 +117,28 @@ export interface NodeWire {
     readonly engines: readonly string[]
   }
 }
+
+interface StatementSumWire {
+  readonly count: number
+  readonly charged_usd: string
+  readonly refunded_usd: string
+}
+
+export interface StatementWire extends StatementSumWire {
+  readonly account_id: string
+  readonly month: string
+  readonly final: boolean
+  readonly opening_usd: string
+  readonly added_usd: string
+  readonly taken_back_usd: string
+  readonly closing_usd: string
+  readonly held_usd: string
+  readonly holds: number
+  readonly lines: readonly (StatementSumWire & {
+    readonly kind: string
+    readonly model: string | null
+    readonly pool: string | null
+    readonly endpoint: string | null
+  })[]
+  readonly rest: StatementSumWire | null
+}

@@ -47,6 +47,8 @@ export function addAdminCommand<Answer extends object>(
 export interface AdminClient extends AsyncDisposable {
   /** Throws CommandError with the service's own message. */
   call<Answer extends object>(method: string, path: string, body?: object): Promise<Answer>
+  /** What lies there as a table. Throws as above. */
+  table(path: string): Promise<string>
 }
 
 const CALL_WITHIN_MS = 60_000
@@ -68,6 +70,10 @@ function connect(options: Options, terminal: Terminal): AdminClient {
     async call<Answer extends object>(method: string, path: string, body?: object) {
       opened ??= findAdmin(options, terminal)
       return (await opened).call<Answer>(method, path, body)
+    },
+    async table(path) {
+      opened ??= findAdmin(options, terminal)
+      return (await opened).table(path)
     },
     async [Symbol.asyncDispose]() {
       // The call itself has already thrown this error.
@@ -117,16 +123,24 @@ function toRemote(url: string, token: string | null): AdminClient {
   if (token === null) {
     throw new CommandError(`the admin token of ${url} is missing; set ${ENV.adminToken}`, EXIT.usage)
   }
+  const ask = (method: string, path: string, accept: string, body?: object) =>
+    fetch(`${url}/admin/v1${path}`, {
+      method,
+      // One call per connection, so that the API over a data folder can close at once.
+      headers: { authorization: `Bearer ${token}`, connection: 'close', accept },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(CALL_WITHIN_MS),
+    }).catch((error: unknown) => unreachable(url, error))
   return {
     async call<Answer extends object>(method: string, path: string, body?: object) {
-      const response = await fetch(`${url}/admin/v1${path}`, {
-        method,
-        // One call per connection, so that the API over a data folder can close at once.
-        headers: { authorization: `Bearer ${token}`, connection: 'close' },
-        body: body === undefined ? undefined : JSON.stringify(body),
-        signal: AbortSignal.timeout(CALL_WITHIN_MS),
-      }).catch((error: unknown) => unreachable(url, error))
-      return (await readAnswer(response)) as Answer
+      return (await readAnswer(await ask(method, path, 'application/json', body))) as Answer
+    },
+    async table(path) {
+      const response = await ask('GET', path, 'text/csv')
+      const isTable = response.ok && response.headers.get('content-type')?.startsWith('text/csv') === true
+      if (isTable) return response.text()
+      await readAnswer(response)
+      throw new CommandError(`${url} answered with no table; is it an older version of the service?`, EXIT.failed)
     },
     async [Symbol.asyncDispose]() {},
   }

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { readUsdMicros } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf, showEntries } from './accounts.ts'
-import type { AccountWire, GrantWire, LedgerReportWire } from './admin-answers.ts'
+import type { AccountWire, GrantWire, LedgerReportWire, StatementWire } from './admin-answers.ts'
 import { type AdminClient, addAdminCommand, type Options, textOf, toPairs, toTable } from './admin-command.ts'
 
 export function addCredits(program: Command, terminal: Terminal, finish: Finish): void {
@@ -32,6 +32,18 @@ export function addCredits(program: Command, terminal: Terminal, finish: Finish)
       .argument('[account]', 'the account')
       .option('--account <id>', 'the account'),
     { ask: (client, options, [id]) => client.call('GET', pathOf(accountOf(options, id))), show: showAccount },
+    parts,
+  )
+
+  addAdminCommand<StatementWire | CsvAnswer>(
+    credits
+      .command('statement')
+      .description('what an account had, got and spent in a month of UTC, to the micro-dollar')
+      .argument('[account]', 'the account')
+      .option('--account <id>', 'the account')
+      .option('--month <month>', 'such as 2026-01; left out: this one')
+      .option('--csv', 'print it as a table in CSV'),
+    { ask: askStatement, show: showStatement },
     parts,
   )
 
@@ -132,6 +144,47 @@ function showAccount({ id, balance, usage, holds, entries }: AccountWire): strin
     { empty: 'no open holds' },
   )
   return `${pairs}\n\n${open}\n\n${showEntries(entries)}`
+}
+
+interface CsvAnswer {
+  readonly csv: string
+}
+
+async function askStatement(client: AdminClient, options: Options, [id]: readonly (string | undefined)[]) {
+  const month = textOf(options, 'month')
+  const query = month === null ? '' : `?month=${encodeURIComponent(month)}`
+  const path = `${pathOf(accountOf(options, id))}/statement${query}`
+  if (options['csv'] !== true) return client.call<StatementWire>('GET', path)
+  if (options['json'] === true) throw new CommandError('--csv and --json cannot be given together', EXIT.usage)
+  return { csv: await client.table(path) }
+}
+
+function showStatement(answer: StatementWire | CsvAnswer): string {
+  // Lines as this machine ends them: a terminal is sent no carriage return.
+  if ('csv' in answer) return answer.csv.trimEnd().replaceAll('\r\n', '\n')
+  const { rest } = answer
+  const pairs = toPairs([
+    ['account', answer.account_id],
+    ['month', `${answer.month} (UTC)${answer.final ? '' : ', not over yet'}`],
+    ['opening', `$${answer.opening_usd}`],
+    ['added', `$${answer.added_usd}`],
+    ['taken back', `$${answer.taken_back_usd}`],
+    ['charged', `$${answer.charged_usd}`],
+    ['refunded', `$${answer.refunded_usd}`],
+    ['closing', `$${answer.closing_usd}, of which $${answer.held_usd} are held for ${answer.holds} jobs and calls`],
+  ])
+  const rows = [
+    ...answer.lines,
+    ...(rest === null ? [] : [{ kind: 'rest', model: null, pool: null, endpoint: null, ...rest }]),
+  ]
+  const lines = toTable(
+    ['kind', 'model', 'pool', 'endpoint', 'count', 'charged', 'refunded'],
+    rows.map(({ kind, model, pool, endpoint, count, charged_usd, refunded_usd }) => [
+      ...[kind, model, pool, endpoint, count, `$${charged_usd}`, `$${refunded_usd}`],
+    ]),
+    { empty: 'nothing was charged' },
+  )
+  return `${pairs}\n\n${lines}`
 }
 
 function showReport({ accounts, entries, open_holds, faults }: LedgerReportWire): string {

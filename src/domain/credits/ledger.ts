@@ -12,6 +12,7 @@
  */
 import type { Micros } from '../../../lib/text/usd.ts'
 import type { ChargeQuery, Charges } from './charges.ts'
+import type { StatementQuery, StatementSums } from './statement.ts'
 
 /** `revoke` takes granted credit back; `refund` gives back what was charged. */
 export type EntryKind = 'grant' | 'revoke' | 'hold' | 'settle' | 'release' | 'refund'
@@ -137,6 +138,8 @@ export interface LedgerStore {
   usage(accountId: string, period: { readonly from: Date; readonly to: Date }): Promise<Usage>
   /** What was charged, by day and by what it was for. */
   charges(query: ChargeQuery): Promise<Charges>
+  /** null for an account that is unknown or not metered. */
+  statement(query: StatementQuery): Promise<StatementSums | null>
   /** Recomputes balances and holds from the entries and compares. Changes nothing; costs as much as there are entries. */
   check(): Promise<LedgerReport>
 }

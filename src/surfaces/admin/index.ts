@@ -10,6 +10,7 @@ import type { AuditEntry, AuditStore } from '../../domain/accounts/audit.ts'
 import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
 import type { Budgets } from '../../domain/credits/budgets/manage-budgets.ts'
 import type { LedgerStore } from '../../domain/credits/ledger.ts'
+import type { ReadStatement } from '../../domain/credits/statement.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { EndpointStore } from '../../domain/endpoints/endpoint-store.ts'
@@ -36,7 +37,14 @@ import {
   listAccountBudgets,
   updateAccountBudget,
 } from './operations/budgets.ts'
-import { checkLedger, grantCredits, listEntries, listHolds, refundCharge } from './operations/credits.ts'
+import {
+  checkLedger,
+  getAccountStatement,
+  grantCredits,
+  listEntries,
+  listHolds,
+  refundCharge,
+} from './operations/credits.ts'
 import {
   createDeployment,
   createShowDeployments,
@@ -205,6 +213,7 @@ export interface SharedParts {
   readonly ledger: LedgerStore
   readonly budgets: Budgets
   readonly reportUsage: ReportUsage
+  readonly readStatement: ReadStatement
   readonly use: Pick<AccountStore, 'findUse'>
   readonly streamsOf: (accountId: string) => number
   readonly deployments: Deployments
@@ -223,6 +232,7 @@ const SHARED_OPERATIONS = [
   listTiers,
   listEntries,
   listHolds,
+  getAccountStatement,
   grantCredits,
   refundCharge,
   checkLedger,

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Clock, systemTicker, type Ticker } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
 import type { Budgets } from '../../domain/credits/budgets/manage-budgets.ts'
+import type { ReadStatement } from '../../domain/credits/statement.ts'
 import type { ReportEndpointUsage } from '../../domain/endpoints/endpoint-usage.ts'
 import type { WaitForRun } from '../../domain/endpoints/wait-for-run.ts'
 import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
@@ -94,6 +95,7 @@ export interface JobsV2Options {
   readonly webhooks: Webhooks
   readonly providerKeys: ProviderKeys
   readonly budgets: Budgets
+  readonly readStatement: ReadStatement
   readonly endpoints: EndpointParts
   readonly weights: WeightParts
   readonly forecast: Forecast
@@ -215,11 +217,11 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
 /** Who pays, and how much at most. */
 function registerMoney(
   api: FastifyInstance,
-  { providerKeys, budgets }: JobsV2Options,
+  { providerKeys, budgets, readStatement }: JobsV2Options,
   deps: { readonly contextOf: ContextOf; readonly check: Contract['check'] },
 ): void {
   for (const register of PROVIDER_KEY_OPERATIONS) register(api, { ...deps, providerKeys })
-  for (const register of BUDGET_OPERATIONS) register(api, { ...deps, budgets })
+  for (const register of BUDGET_OPERATIONS) register(api, { ...deps, budgets, readStatement })
 }
 
 function registerEndpoints(

@@ -151,6 +151,19 @@ export function sendJson(reply: FastifyReply, status: number, body: object | str
   return reply.code(status).header('content-type', 'application/json').send(bytes)
 }
 
+/** A table as JSON, or as CSV where that is named in `Accept` and JSON is not named before it. */
+export function sendTable(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { json, csv }: { readonly json: () => object; readonly csv: () => string },
+): FastifyReply {
+  const types = (request.headers.accept ?? '').split(',').map((type) => type.split(';')[0]?.trim().toLowerCase())
+  const [csvAt, jsonAt] = [types.indexOf('text/csv'), types.indexOf('application/json')]
+  void reply.header('vary', 'accept')
+  if (csvAt === -1 || (jsonAt !== -1 && jsonAt < csvAt)) return sendJson(reply, 200, json())
+  return reply.type('text/csv; charset=utf-8').send(csv())
+}
+
 /** The parameter `:id` of the route. */
 export function idOf(request: FastifyRequest): string {
   return (request.params as { readonly id: string }).id

@@ -25,13 +25,16 @@ const ZONES = ['UTC', 'Europe/Vienna', 'America/New_York', 'Asia/Kathmandu', 'Pa
 const NO_LIMITS = { maxCalls: null, maxCostlyCalls: null, ceilingMicros: null }
 const ALL = 100
 
-const step = fc.record({
-  kind: fc.constantFrom('job', 'call', 'failed job', 'open job', 'refund', 'part of it back'),
-  afterMs: fc.integer({ min: 0, max: 5 * DAY_MS }),
-  keyId: fc.constantFrom('key a', 'key b', null),
-  model: fc.constantFrom('fake/one', 'fake/two'),
-  pick: fc.nat({ max: 9 }),
-})
+export function drawStep(afterMs: fc.Arbitrary<number>) {
+  return fc.record({
+    kind: fc.constantFrom('job', 'call', 'failed job', 'open job', 'refund', 'part of it back'),
+    afterMs,
+    keyId: fc.constantFrom('key a', 'key b', null),
+    model: fc.constantFrom('fake/one', 'fake/two'),
+    pick: fc.nat({ max: 9 }),
+  })
+}
+const step = drawStep(fc.integer({ min: 0, max: 5 * DAY_MS }))
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
 export function testCharges(opener: StoreOpener<WholeStoreUnderTest>, { runs = 20 } = {}): void {
@@ -104,7 +107,7 @@ export function testCharges(opener: StoreOpener<WholeStoreUnderTest>, { runs = 2
 }
 
 /** Steps that need no step before them are sent together. */
-async function play(store: WholeStoreUnderTest, tenant: Tenant, steps: readonly Step[]): Promise<void> {
+export async function play(store: WholeStoreUnderTest, tenant: Tenant, steps: readonly Step[]): Promise<void> {
   const charged: string[] = []
   await Promise.all(
     steps.map(async ({ kind, afterMs, keyId, model }) => {

@@ -235,6 +235,28 @@ describe('credits', () => {
     }
     assert.deepEqual((await ask('GET', '/accounts/{id}/holds', { id: 'payer' })).json.holds, [])
     assert.deepEqual((await ask('GET', '/ledger/check')).json.faults, [])
+    const usd = (micros: number) => (micros / 1_000_000).toFixed(6).replace(/0{1,4}$/, '')
+    const statement = await ask('GET', '/accounts/{id}/statement', { id: 'payer' })
+    const { opening_usd, added_usd, taken_back_usd, charged_usd, refunded_usd, closing_usd, lines } = statement.json
+    assert.deepEqual([opening_usd, added_usd, taken_back_usd, closing_usd], ['0.00', '0.01', '0.004', '0.006'])
+    assert.deepEqual([charged_usd, refunded_usd], [usd(charged), usd(charged)])
+    assert.deepEqual(lines, [
+      {
+        ...{ kind: 'job', model: null, pool: 'default', endpoint: null },
+        ...{ count: 1, charged_usd, refunded_usd },
+      },
+    ])
+    const own = await tenant.call(`/api/v2/statement?month=${statement.json.month}`)
+    assert.deepEqual(own.json, statement.json)
+    const table = await tenant.call('/api/v2/statement', { headers: { accept: 'text/csv' } })
+    assert.match(String(table.headers['content-type']), /^text\/csv/)
+    assert.match(table.text, /^item,kind,model,pool,endpoint,count,usd\r\nopening balance,,,,,,0\.00\r\n/)
+    for (const month of ['2999-01', '2026-13', 'now'])
+      assert.equal((await tenant.call(`/api/v2/statement?month=${month}`)).status, 400, month)
+    assert.equal((await ask('GET', '/accounts/{id}/statement', { id: 'nobody' })).status, 404)
+    await app.account('free', { creditFloorMicros: null })
+    const unmetered = await ask('GET', '/accounts/{id}/statement', { id: 'free' })
+    assert.deepEqual([unmetered.status, unmetered.json.error.type], [404, 'not_found'])
   })
 })
 

@@ -30,6 +30,7 @@ export const jobsV2: IsolationSurface = {
     { operation: 'getOpenapi', path: `${API}/openapi.json` },
     { operation: 'listWebhooks', path: `${API}/webhooks` },
     { operation: 'listBudgets', path: `${API}/budgets` },
+    { operation: 'getStatement', path: `${API}/statement` },
     { operation: 'listProviderKeys', path: `${API}/provider-keys` },
     { operation: 'listWebhookDeliveries', path: `${API}/webhooks/deliveries` },
     { operation: 'listEndpoints', path: `${API}/endpoints` },

@@ -76,6 +76,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     webhooks: noWebhooks,
     providerKeys: noProviderKeys,
     budgets: noBudgets,
+    readStatement: () => Promise.reject(new Error('no statement is read in these tests')),
     endpoints: noEndpoints,
     weights: noWeights,
     forecast: noForecast,

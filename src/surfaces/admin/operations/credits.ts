@@ -5,9 +5,11 @@ import type { FastifyInstance } from 'fastify'
 import { readUsd } from '../../../../lib/text/usd.ts'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Balance, GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger.ts'
+import type { ReadStatement } from '../../../domain/credits/statement.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { idOf, sendJson } from '../../kit/request.ts'
+import { idOf, sendJson, sendTable } from '../../kit/request.ts'
+import { toStatementCsv, toStatementView } from '../../kit/statement-view.ts'
 import { ADMIN_PATH, type AdminKit, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
 import { mustFindAccount, toBalanceView, toEntryView, toHoldView } from './accounts.ts'
 
@@ -15,6 +17,7 @@ interface CreditOperationDeps {
   readonly kit: AdminKit
   readonly accounts: Pick<Accounts, 'find'>
   readonly ledger: Pick<LedgerStore, 'entries' | 'holds' | 'check'>
+  readonly readStatement: ReadStatement
 }
 
 const MAX_HOLDS = 1000
@@ -35,6 +38,15 @@ export function listHolds(app: FastifyInstance, { accounts, ledger }: CreditOper
     const { id } = mustFindAccount(accounts, idOf(request))
     const holds = await ledger.holds(id, MAX_HOLDS)
     return sendJson(reply, 200, { holds: holds.map(toHoldView) })
+  })
+}
+
+export function getAccountStatement(app: FastifyInstance, { accounts, readStatement }: CreditOperationDeps): void {
+  app.get(`${ADMIN_PATH}/accounts/:id/statement`, needs('operator'), async (request, reply) => {
+    const month = readParameters(request, ['month']).get('month') ?? null
+    const { id } = mustFindAccount(accounts, idOf(request))
+    const statement = await readStatement(id, month)
+    return sendTable(request, reply, { json: () => toStatementView(statement), csv: () => toStatementCsv(statement) })
   })
 }
 

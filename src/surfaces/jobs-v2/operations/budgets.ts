@@ -1,13 +1,15 @@
-/** The budgets of an account: its own, which it makes and changes, and those that an operator set, which it sees. */
+/** The budgets of an account: its own, which it makes and changes, and those that an operator set, which it sees. And what it spent in a month. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import type { BudgetOwner, Budgets } from '../../../domain/credits/budgets/manage-budgets.ts'
+import type { ReadStatement } from '../../../domain/credits/statement.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import { toBudgetEdit, toBudgetView, toBudgetWish } from '../../kit/budget-view.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { idOf, readParameters, sendJson } from '../../kit/request.ts'
+import { idOf, readParameters, sendJson, sendTable } from '../../kit/request.ts'
+import { toStatementCsv, toStatementView } from '../../kit/statement-view.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH } from '../views/job-view.ts'
 
@@ -15,6 +17,7 @@ interface BudgetDeps {
   readonly contextOf: ContextOf
   readonly budgets: Budgets
   readonly check: ContractCheck
+  readonly readStatement: ReadStatement
 }
 
 const BUDGETS_PATH = `${API_PATH}/budgets`
@@ -68,4 +71,12 @@ function deleteBudget(app: FastifyInstance, deps: BudgetDeps): void {
   })
 }
 
-export const BUDGET_OPERATIONS = [listBudgets, createBudget, getBudget, updateBudget, deleteBudget]
+function getStatement(app: FastifyInstance, { contextOf, readStatement }: BudgetDeps): void {
+  app.get(`${API_PATH}/statement`, needs('jobs:read'), async (request, reply) => {
+    const month = readParameters(request.raw.url ?? '', ['month']).get('month') ?? null
+    const statement = await readStatement(contextOf(request).accountId, month)
+    return sendTable(request, reply, { json: () => toStatementView(statement), csv: () => toStatementCsv(statement) })
+  })
+}
+
+export const BUDGET_OPERATIONS = [listBudgets, createBudget, getBudget, updateBudget, deleteBudget, getStatement]

@@ -4,7 +4,7 @@ import { type ReportEndpointUsage, USAGE_GROUPS } from '../../../domain/endpoint
 import type { Reach } from '../../../domain/endpoints/reach.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readParameters, sendJson } from '../../kit/request.ts'
+import { readParameters, sendTable } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { toUsageCsv, toUsageView } from '../views/endpoint-limits.ts'
 import { ENDPOINTS_PATH } from '../views/endpoint-view.ts'
@@ -26,16 +26,6 @@ export function getEndpointUsage(app: FastifyInstance, { contextOf, endpoints, r
     const text = (name: string) => parameters.get(name) ?? null
     const period = { from: text('from'), to: text('to'), timeZone: text('tz') }
     const usage = await reportUsage(endpoint, { ...period, by, pool: context.pool })
-    void reply.header('vary', 'accept')
-    if (!prefersCsv(request.headers.accept)) return sendJson(reply, 200, toUsageView(endpoint, usage))
-    return reply.type('text/csv; charset=utf-8').send(toUsageCsv(usage))
+    return sendTable(request, reply, { json: () => toUsageView(endpoint, usage), csv: () => toUsageCsv(usage) })
   })
-}
-
-/** It is named, and JSON is not named before it. */
-function prefersCsv(accept = ''): boolean {
-  const types = accept.split(',').map((type) => type.split(';')[0]?.trim().toLowerCase())
-  const csv = types.indexOf('text/csv')
-  const json = types.indexOf('application/json')
-  return csv !== -1 && (json === -1 || csv < json)
 }

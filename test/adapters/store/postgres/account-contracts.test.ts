@@ -9,6 +9,7 @@ import { testProviderKeyStore } from '../../../contracts/calls/provider-key-stor
 import { testBudgetStore } from '../../../contracts/credits/budgets.ts'
 import { testCharges } from '../../../contracts/credits/charges.ts'
 import { testLedgerStore } from '../../../contracts/credits/ledger-store.ts'
+import { testStatements } from '../../../contracts/credits/statements.ts'
 import { testEndpointStore } from '../../../contracts/endpoints/endpoint-store.ts'
 import { testRunLimits } from '../../../contracts/endpoints/run-limits.ts'
 import { testShareStore } from '../../../contracts/endpoints/share-store.ts'
@@ -28,6 +29,7 @@ testProviderKeyStore(postgresOpener)
 testLedgerStore(postgresOpener)
 testBudgetStore(postgresOpener)
 testCharges(postgresOpener, { runs: 12 })
+testStatements(postgresOpener, { runs: 12 })
 testLimitStore(postgresOpener)
 testAuditStore(postgresOpener)
 testDeploymentStore(postgresOpener)

@@ -8,6 +8,7 @@ import { testProviderKeyStore } from '../../../contracts/calls/provider-key-stor
 import { testBudgetStore } from '../../../contracts/credits/budgets.ts'
 import { testCharges } from '../../../contracts/credits/charges.ts'
 import { testLedgerStore } from '../../../contracts/credits/ledger-store.ts'
+import { testStatements } from '../../../contracts/credits/statements.ts'
 import { testEndpointStore } from '../../../contracts/endpoints/endpoint-store.ts'
 import { testRunLimits } from '../../../contracts/endpoints/run-limits.ts'
 import { testShareStore } from '../../../contracts/endpoints/share-store.ts'
@@ -28,5 +29,6 @@ testProviderKeyStore(sqliteOpener)
 testLedgerStore(sqliteOpener)
 testBudgetStore(sqliteOpener)
 testCharges(sqliteOpener, { runs: 25 })
+testStatements(sqliteOpener, { runs: 25 })
 testLimitStore(sqliteOpener)
 testAuditStore(sqliteOpener)

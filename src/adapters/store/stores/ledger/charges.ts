@@ -15,7 +15,7 @@ const row = shape({
   charges: integer(),
 })
 
-const WORK = `CASE WHEN reference LIKE 'job:%' THEN 'job' ELSE 'call' END`
+export const WORK = `CASE WHEN reference LIKE 'job:%' THEN 'job' ELSE 'call' END`
 
 /** What a group is called, and its work where that belongs to it. */
 const GROUPS: Record<ChargeGroup, readonly [name: string, work: string]> = {

@@ -9,6 +9,7 @@ import { encode, flag, integer, omit, pick, shape } from '../../tables/table.ts'
 import { countRefund } from './budget-counts.ts'
 import { readCharges } from './charges.ts'
 import { checkLedger } from './check-ledger.ts'
+import { readStatement } from './statement.ts'
 
 const balance = pick(creditAccount, 'available', 'held', 'floor')
 const BALANCE = query('ledger.balance', balance, selectFrom(creditAccount, 'WHERE account_id = :accountId', balance))
@@ -112,6 +113,7 @@ export const ledgerStore = defineStore<LedgerStore>('ledger', {
     return found ?? { charged: 0, refunded: 0, granted: 0, settled: 0, released: 0 }
   }),
   charges: read(readCharges),
+  statement: read(readStatement),
   check: report(checkLedger, { isSnapshot: true }),
   grant: durable(function* ({ id, accountId, micros, at, memo }) {
     const [, locked, posted] = yield* together(
