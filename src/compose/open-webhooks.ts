@@ -6,11 +6,14 @@ import type { Log } from '../../lib/log.ts'
 import { type Network, privateNetwork, publicInternet } from '../../lib/outbound/network.ts'
 import { createSealer, type Sealer } from '../../lib/sealer.ts'
 import { readSecretText } from '../../lib/standard-webhooks.ts'
+import { sleep } from '../../lib/waiting/sleep.ts'
 import { toPoolFacts } from '../adapters/hooks/pool-event-hooks.ts'
 import { openHttpSender } from '../adapters/webhooks/http-sender.ts'
 import type { Config } from '../config/config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { SigningKey } from '../domain/assets/signed-url.ts'
+import { createUsageExport, type UsageExport } from '../domain/credits/export-usage.ts'
+import { createReadUsage } from '../domain/credits/usage-events.ts'
 import type { CallHook } from '../domain/deployments/pool-hooks.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
@@ -18,12 +21,13 @@ import type { Store, StoreGlance } from '../domain/store.ts'
 import { createDeliverer, type DeliveryObserver } from '../domain/webhooks/deliver-webhooks.ts'
 import { createToHook, createWebhookSecrets, type ToHook, type WebhookSecrets } from '../domain/webhooks/job-hooks.ts'
 import { createWebhooks, type Webhooks } from '../domain/webhooks/manage-webhooks.ts'
+import type { WebhookSender } from '../domain/webhooks/sender.ts'
 import type { TellAs } from '../domain/webhooks/webhook.ts'
 
 import { PARTS_OF } from './roles.ts'
 
 interface WebhookParts {
-  readonly store: Pick<Store, 'webhooks'>
+  readonly store: Pick<Store, 'webhooks' | 'ledger' | 'readMeta' | 'changeMeta'>
   readonly secrets: Pick<Secrets, 'secretKey' | 'formerSecretKeys' | 'poolHook'>
   readonly signingKeys: readonly SigningKey[]
   readonly bus: Pick<EventBus<never>, 'onChanged' | 'onCall'>
@@ -43,6 +47,8 @@ export interface OpenedWebhooks extends AsyncDisposable {
   /** Sends a message about a pool to the configured pool hook; null: none is configured. */
   readonly tellPool: CallHook | null
   readonly chores: readonly Chore[]
+  /** What was charged and refunded, sent to the operator's billing system. */
+  readonly usageExport: UsageExport
   /** Messages in this form are told so. */
   tellAs(form: string, tell: TellAs): void
   /** Begins to deliver. */
@@ -50,6 +56,8 @@ export interface OpenedWebhooks extends AsyncDisposable {
 }
 
 const MINUTE_MS = 60_000
+const EXPORT_EVERY_MS = 5000
+const LOOK_AGAIN_MS = 25
 const KEEP_MS = 7 * 24 * 60 * MINUTE_MS
 const SWEPT = 1000
 
@@ -74,6 +82,7 @@ export async function openWebhooks(config: Config, parts: WebhookParts): Promise
   opening.defer(bus.onChanged(({ move }) => move === 'ended' && deliverer.moved()))
   opening.defer(bus.onCall(({ move }) => move === 'ended' && deliverer.moved()))
   const check = createToHook({ sender, secrets })
+  const usageExport = openUsageExport({ ...parts, sender, secrets })
   const url = config.deployments?.hook?.kind === 'webhook' ? config.deployments.hook.url : null
   const tellPool =
     url === null
@@ -88,7 +97,9 @@ export async function openWebhooks(config: Config, parts: WebhookParts): Promise
       return hook
     },
     tellPool,
+    usageExport,
     chores: [
+      { name: 'export-usage', runs: 'once', everyMs: EXPORT_EVERY_MS, run: usageExport.run },
       {
         name: 'sweep-webhooks',
         runs: 'once',
@@ -122,6 +133,37 @@ interface PoolEndpointParts extends Omit<WebhookParts, 'secrets'> {
 
 function readPoolSecret({ secrets: { poolHook } }: Pick<WebhookParts, 'secrets'>): Uint8Array | null {
   return poolHook === null ? null : readSecretText(poolHook.reveal())
+}
+
+interface UsageExportParts extends Pick<WebhookParts, 'store' | 'clock'> {
+  readonly sender: WebhookSender
+  readonly secrets: WebhookSecrets
+}
+
+function openUsageExport({ store, sender, secrets, clock }: UsageExportParts): UsageExport {
+  return createUsageExport({
+    meta: store,
+    readUsage: createReadUsage({ ledger: store.ledger, pause: () => sleep(LOOK_AGAIN_MS) }),
+    top: () => store.ledger.top(),
+    newId: () => newUuidV4().replaceAll('-', ''),
+    clock,
+    makeSecret(exportId) {
+      const secret = secrets.make()
+      return { secret, sealed: secrets.seal(secret, exportId) }
+    },
+    async send({ exportId, id, url, secret, at, events }, signal) {
+      const kept = { secret: Buffer.from(secret, 'base64'), previousSecret: null, previousUntil: null }
+      const keys = secrets.of({ id: exportId, accountId: OPERATOR, ...kept }, clock.now())
+      if (keys.length === 0)
+        return 'its secret cannot be read, because ATELIER_SECRET_KEY is another one; set the export again'
+      const facts = JSON.stringify({ events })
+      const message = { id, type: 'usage.events', subject: 'usage', at, facts } as const
+      const endpoint = { url, kind: 'operator' } as const
+      const sent = { message, body: null, endpoint, secrets: keys, at: clock.now(), signal }
+      const { outcome, status, response } = await sender.send(sent)
+      return outcome === 'delivered' ? null : [outcome, status, response].filter((word) => word !== null).join(' ')
+    },
+  })
 }
 
 const OPERATOR = ''

@@ -2,15 +2,18 @@
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import { sleep } from '../../lib/waiting/sleep.ts'
 import type { AssetActions } from '../compose/asset-actions.ts'
 import type { RunningPools } from '../compose/engines/open-deployments.ts'
 import type { JobActions } from '../compose/jobs/job-actions.ts'
 import { createStandingOf, type SharedAccounts } from '../compose/open-accounts.ts'
+import type { OpenedWebhooks } from '../compose/open-webhooks.ts'
 import type { Router } from '../compose/router/open-router.ts'
 import type { Config } from '../config/config.ts'
 import type { SignIn } from '../domain/accounts/sign-in.ts'
 import { createBudgets } from '../domain/credits/budgets/manage-budgets.ts'
 import { createReadStatement } from '../domain/credits/statement.ts'
+import { createReadUsage } from '../domain/credits/usage-events.ts'
 import { createReportUsage } from '../domain/credits/usage-report.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
@@ -31,6 +34,7 @@ import {
   createAdmin,
   createEngineOperations,
   createJobOperations,
+  createUsageOperations,
   createWorkerOperations,
   type SharedParts,
 } from '../surfaces/admin/index.ts'
@@ -58,10 +62,13 @@ interface AdminParts extends Omit<AdminSurfaceParts, 'actorOf' | 'operations' | 
   readonly series: ServiceSeries
   readonly router: Router
   readonly workerKeys: WorkerKeys
+  readonly webhooks: Pick<OpenedWebhooks, 'usageExport'>
   /** null: no worker of another machine may join. */
   readonly gateway: WorkerGateway | null
 }
 
+// While transactions that may be writing an entry of the ledger end.
+const LOOK_AGAIN_MS = 25
 // People who look at the service, and their tabs.
 const MAX_OPERATOR_STREAMS = 64
 
@@ -90,6 +97,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
         commandEngine: parts.commandEngine,
         refreshLists: parts.refreshLists,
       }),
+      ...(parts.shared === null ? [] : [createUsageOperations(parts.webhooks.usageExport)]),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
       createJobOperations({
         ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },
@@ -198,6 +206,7 @@ function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | 
     budgets: createBudgets({ store: store.budgets, audited: (entry) => store.audited(entry), clock: parts.clock }),
     reportUsage: createReportUsage(store.ledger, parts.clock),
     readStatement: createReadStatement(store.ledger, parts.clock),
+    readUsage: createReadUsage({ ledger: store.ledger, pause: () => sleep(LOOK_AGAIN_MS) }),
     use: store.accounts,
     streamsOf: parts.heldBy,
     deployments,

@@ -219,6 +219,7 @@ const DATA: Readonly<Record<MessageType, ToData>> = {
   'budget.threshold': asItIs,
   'webhook.disabled': asItIs,
   'webhook.test': asItIs,
+  'usage.events': asItIs,
   'pool.workers_wanted': asItIs,
   'pool.workers_idle': asItIs,
 }

@@ -5,6 +5,7 @@ import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf, showEntries } from './accounts.ts'
 import type { AccountWire, GrantWire, LedgerReportWire, StatementWire } from './admin-answers.ts'
 import { type AdminClient, addAdminCommand, type Options, textOf, toPairs, toTable } from './admin-command.ts'
+import { type EventsWire, exportEvents } from './export-events.ts'
 
 export function addCredits(program: Command, terminal: Terminal, finish: Finish): void {
   const credits = program.command('credits').description('credits of accounts')
@@ -44,6 +45,16 @@ export function addCredits(program: Command, terminal: Terminal, finish: Finish)
       .option('--month <month>', 'such as 2026-01; left out: this one')
       .option('--csv', 'print it as a table in CSV'),
     { ask: askStatement, show: showStatement },
+    parts,
+  )
+
+  addAdminCommand<EventsWire | { readonly added: number }>(
+    credits
+      .command('events')
+      .description('charges and refunds of all accounts as events for a billing system (CloudEvents), oldest first')
+      .option('--after <number>', 'those behind this one: what "next" of the answer before said')
+      .option('--file <path>', 'add to this file what is not in it yet, one event a line'),
+    { ask: askEvents, show: showEvents },
     parts,
   )
 
@@ -185,6 +196,21 @@ function showStatement(answer: StatementWire | CsvAnswer): string {
     { empty: 'nothing was charged' },
   )
   return `${pairs}\n\n${lines}`
+}
+
+async function askEvents(client: AdminClient, options: Options) {
+  const [after, file] = [textOf(options, 'after'), textOf(options, 'file')]
+  const page = (from: string | number) =>
+    client.call<EventsWire>('GET', `/usage-events?after=${encodeURIComponent(from)}`)
+  if (file === null) return page(after ?? 0)
+  if (after !== null)
+    throw new CommandError('--after cannot be given with --file, which knows where it ends', EXIT.usage)
+  return { added: await exportEvents(file, page) }
+}
+
+function showEvents(answer: EventsWire | { readonly added: number }): string {
+  if ('added' in answer) return `${answer.added} events added`
+  return [...answer.events.map((event) => JSON.stringify(event)), `next: ${answer.next}`].join('\n')
 }
 
 function showReport({ accounts, entries, open_holds, faults }: LedgerReportWire): string {

@@ -13,6 +13,7 @@
 import type { Micros } from '../../../lib/text/usd.ts'
 import type { ChargeQuery, Charges } from './charges.ts'
 import type { StatementQuery, StatementSums } from './statement.ts'
+import type { LedgerTop, UsageEntry, UsageQuery } from './usage-events.ts'
 
 /** `revoke` takes granted credit back; `refund` gives back what was charged. */
 export type EntryKind = 'grant' | 'revoke' | 'hold' | 'settle' | 'release' | 'refund'
@@ -140,6 +141,10 @@ export interface LedgerStore {
   charges(query: ChargeQuery): Promise<Charges>
   /** null for an account that is unknown or not metered. */
   statement(query: StatementQuery): Promise<StatementSums | null>
+  /** Charges and refunds of all accounts, oldest first. */
+  usageEntries(query: UsageQuery): Promise<readonly UsageEntry[]>
+  /** How far the ledger has come. */
+  top(): Promise<LedgerTop>
   /** Recomputes balances and holds from the entries and compares. Changes nothing; costs as much as there are entries. */
   check(): Promise<LedgerReport>
 }

@@ -61,7 +61,7 @@ export interface Statement extends StatementSums {
   readonly isFinal: boolean
 }
 
-/** `month` null: this one. Throws invalid_request, and not_found for an account that is not metered. */
+/** `month` null: this one. Throws invalid_request, and not_found for a month to come and an account that is not metered. */
 export type ReadStatement = (accountId: string, month: string | null) => Promise<Statement>
 
 const MAX_LINES = 1000
@@ -91,7 +91,7 @@ function readMonth(month: string, now: Date): Pick<Statement, 'from' | 'to'> {
   if (match === null) throw new ServiceError('invalid_request', 'month must be a month of UTC such as 2026-01')
   const [year, index] = [Number(match[1]), Number(match[2]) - 1]
   const from = new Date(Date.UTC(year, index))
-  if (from > now) throw new ServiceError('invalid_request', `month must not lie in the future; ${month} has not begun`)
+  if (from > now) throw new ServiceError('not_found', `there is no statement of ${month} yet: the month has not begun`)
   return { from, to: new Date(Date.UTC(year, index + 1)) }
 }
 

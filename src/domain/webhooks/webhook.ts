@@ -12,7 +12,7 @@ export const WEBHOOK_EVENTS = [...USUAL_EVENTS, ...OTHER_EVENTS] as const
 type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
 /** What a message says has happened; the last ones are about the service itself. */
-export type MessageType = WebhookEvent | 'webhook.test' | 'pool.workers_wanted' | 'pool.workers_idle'
+export type MessageType = WebhookEvent | 'webhook.test' | 'usage.events' | 'pool.workers_wanted' | 'pool.workers_idle'
 
 /** account: made by its owner. job: came with a job or a call. operator: of the configuration. */
 export type EndpointKind = 'account' | 'job' | 'operator'

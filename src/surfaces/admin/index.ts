@@ -9,8 +9,10 @@ import type { Accounts } from '../../domain/accounts/accounts.ts'
 import type { AuditEntry, AuditStore } from '../../domain/accounts/audit.ts'
 import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
 import type { Budgets } from '../../domain/credits/budgets/manage-budgets.ts'
+import type { UsageExport } from '../../domain/credits/export-usage.ts'
 import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import type { ReadStatement } from '../../domain/credits/statement.ts'
+import type { ReadUsage } from '../../domain/credits/usage-events.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { EndpointStore } from '../../domain/endpoints/endpoint-store.ts'
@@ -88,8 +90,10 @@ import {
   listAudit,
   listNodes,
   listPools,
+  listUsageEvents,
   type NodeParts,
 } from './operations/service.ts'
+import { deleteUsageExport, getUsageExport, putUsageExport } from './operations/usage-export.ts'
 import { getEvents, getSeries, type WatchDeps } from './operations/watch.ts'
 
 export interface AdminOptions {
@@ -122,6 +126,7 @@ const REQUEST_SCHEMAS = [
   'NewBudget',
   'BudgetChange',
   'NewRefund',
+  'NewUsageExport',
   'NewDeployment',
   'DeploymentChange',
   'DeploymentStop',
@@ -132,7 +137,8 @@ const REQUEST_SCHEMAS = [
   'JobChange',
 ]
 /** Paths that only the kinds with accounts have. */
-const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|usage|deployments)(\/|$)/
+const SHARED_PATH =
+  /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|usage|usage-events|usage-export|deployments)(\/|$)/
 // Room for tens of thousands of node class names in the limits of one account.
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 
@@ -214,6 +220,7 @@ export interface SharedParts {
   readonly budgets: Budgets
   readonly reportUsage: ReportUsage
   readonly readStatement: ReadStatement
+  readonly readUsage: ReadUsage
   readonly use: Pick<AccountStore, 'findUse'>
   readonly streamsOf: (accountId: string) => number
   readonly deployments: Deployments
@@ -237,6 +244,7 @@ const SHARED_OPERATIONS = [
   refundCharge,
   checkLedger,
   getUsage,
+  listUsageEvents,
   createKey,
   listKeys,
   rotateKey,
@@ -282,6 +290,13 @@ export function createJobOperations(
     for (const register of JOB_OPERATIONS) register(app, { ...parts, kit })
     for (const register of QUEUE_OPERATIONS) register(app, { ...parts, kit })
     for (const register of WATCH_OPERATIONS) register(app, { ...parts, kit })
+  }
+}
+
+/** Where usage events are sent: for a running service, which sends them. */
+export function createUsageOperations(usageExport: UsageExport): AdminOperation {
+  return (app, kit) => {
+    for (const register of [getUsageExport, putUsageExport, deleteUsageExport]) register(app, { usageExport, kit })
   }
 }
 

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { AuditStore } from '../../../domain/accounts/audit.ts'
 import { CHARGE_GROUPS } from '../../../domain/credits/charges.ts'
+import { type ReadUsage, toUsageEvent } from '../../../domain/credits/usage-events.ts'
 import type { ReportUsage } from '../../../domain/credits/usage-report.ts'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import type { DeploymentStore } from '../../../domain/deployments/deployment-store.ts'
@@ -12,7 +13,7 @@ import { ServiceError } from '../../../domain/errors.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { ReportedNode, ReportNodes } from '../../../domain/service-nodes/node-report.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
-import { idOf, sendJson } from '../../kit/request.ts'
+import { idOf, readNumber, sendJson } from '../../kit/request.ts'
 import { readUsageWish, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
 import { ADMIN_PATH, type AdminKit, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
 import { mustFindAccount } from './accounts.ts'
@@ -118,6 +119,20 @@ export function getUsage(app: FastifyInstance, { accounts, reportUsage }: UsageD
     const report = await reportUsage(accountId, wish)
     const named = wish.by === 'account' ? report.groups.flatMap(({ name }) => accounts.find(name ?? '') ?? []) : []
     return sendJson(reply, 200, toUsageView(report, new Map(named.map(({ id, name }) => [id, name]))))
+  })
+}
+
+const MAX_EVENTS = 1000
+
+export function listUsageEvents(app: FastifyInstance, { readUsage }: { readonly readUsage: ReadUsage }): void {
+  app.get(`${ADMIN_PATH}/usage-events`, needs('operator'), async (request, reply) => {
+    const parameters = readParameters(request, ['after', 'limit'])
+    const isFirst = (parameters.get('after') ?? '0') === '0'
+    const after = isFirst ? 0 : readNumber(parameters, 'after', { fallback: 1, max: Number.MAX_SAFE_INTEGER })
+    const limit = readNumber(parameters, 'limit', { fallback: MAX_EVENTS, max: MAX_EVENTS })
+    const page = await readUsage({ after, limit })
+    const events = page.entries.map(toUsageEvent)
+    return sendJson(reply, 200, { events, next: page.after, last: page.isLast })
   })
 }
 

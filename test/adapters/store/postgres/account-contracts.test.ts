@@ -10,6 +10,7 @@ import { testBudgetStore } from '../../../contracts/credits/budgets.ts'
 import { testCharges } from '../../../contracts/credits/charges.ts'
 import { testLedgerStore } from '../../../contracts/credits/ledger-store.ts'
 import { testStatements } from '../../../contracts/credits/statements.ts'
+import { testUsageEvents } from '../../../contracts/credits/usage-events.ts'
 import { testEndpointStore } from '../../../contracts/endpoints/endpoint-store.ts'
 import { testRunLimits } from '../../../contracts/endpoints/run-limits.ts'
 import { testShareStore } from '../../../contracts/endpoints/share-store.ts'
@@ -30,6 +31,7 @@ testLedgerStore(postgresOpener)
 testBudgetStore(postgresOpener)
 testCharges(postgresOpener, { runs: 12 })
 testStatements(postgresOpener, { runs: 12 })
+testUsageEvents(postgresOpener)
 testLimitStore(postgresOpener)
 testAuditStore(postgresOpener)
 testDeploymentStore(postgresOpener)

@@ -9,6 +9,7 @@ import { testBudgetStore } from '../../../contracts/credits/budgets.ts'
 import { testCharges } from '../../../contracts/credits/charges.ts'
 import { testLedgerStore } from '../../../contracts/credits/ledger-store.ts'
 import { testStatements } from '../../../contracts/credits/statements.ts'
+import { testUsageEvents } from '../../../contracts/credits/usage-events.ts'
 import { testEndpointStore } from '../../../contracts/endpoints/endpoint-store.ts'
 import { testRunLimits } from '../../../contracts/endpoints/run-limits.ts'
 import { testShareStore } from '../../../contracts/endpoints/share-store.ts'
@@ -30,5 +31,6 @@ testLedgerStore(sqliteOpener)
 testBudgetStore(sqliteOpener)
 testCharges(sqliteOpener, { runs: 25 })
 testStatements(sqliteOpener, { runs: 25 })
+testUsageEvents(sqliteOpener)
 testLimitStore(sqliteOpener)
 testAuditStore(sqliteOpener)

@@ -4,6 +4,7 @@
  * transitions.ts allows are made.
  */
 import { jobHoldId } from '../../../../domain/credits/ledger.ts'
+import { toChargeMemo } from '../../../../domain/credits/usage-events.ts'
 import { chargeOf } from '../../../../domain/jobs/end/charge.ts'
 import type { JobError, Progress } from '../../../../domain/jobs/job.ts'
 import { type JobStatus, mustMove } from '../../../../domain/jobs/transitions.ts'
@@ -228,5 +229,5 @@ function toClose({ row, end }: EndedJob): CloseInput | null {
   const micros = isLost ? 0 : chargeOf({ perSecondMicros, minimumMicros }, run)
   const hold = { holdId: jobHoldId(id), micros, at, isFailed: to === 'failed' }
   if (micros === 0) return { kind: 'release', ...hold, memo: error?.code ?? to }
-  return { kind: 'settle', ...hold, memo: `${to}, attempt ${attempt}, ${at - (startedAt ?? at)} ms` }
+  return { kind: 'settle', ...hold, memo: toChargeMemo({ status: to, attempt, runMs: at - (startedAt ?? at) }) }
 }

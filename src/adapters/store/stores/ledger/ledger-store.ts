@@ -10,6 +10,7 @@ import { countRefund } from './budget-counts.ts'
 import { readCharges } from './charges.ts'
 import { checkLedger } from './check-ledger.ts'
 import { readStatement } from './statement.ts'
+import { readTop, readUsageEntries } from './usage-entries.ts'
 
 const balance = pick(creditAccount, 'available', 'held', 'floor')
 const BALANCE = query('ledger.balance', balance, selectFrom(creditAccount, 'WHERE account_id = :accountId', balance))
@@ -114,6 +115,8 @@ export const ledgerStore = defineStore<LedgerStore>('ledger', {
   }),
   charges: read(readCharges),
   statement: read(readStatement),
+  usageEntries: read(readUsageEntries),
+  top: read(readTop),
   check: report(checkLedger, { isSnapshot: true }),
   grant: durable(function* ({ id, accountId, micros, at, memo }) {
     const [, locked, posted] = yield* together(
