@@ -30,6 +30,13 @@ const CallsPage = lazy<Parameters>(() => import('./models/calls-page.tsx').then(
 const AccountPage = lazy<Parameters>(() => import('./account/account-page.tsx').then((module) => module.AccountPage))
 const UsagePage = lazy<Parameters>(() => import('./account/usage-page.tsx').then((module) => module.UsagePage))
 const KeysPage = lazy<Parameters>(() => import('./account/keys-page.tsx').then((module) => module.KeysPage))
+const StatementPage = lazy<Parameters>(() =>
+  import('./account/statement-page.tsx').then((module) => module.StatementPage),
+)
+const BudgetsPage = lazy<Parameters>(() => import('./account/budgets-page.tsx').then((module) => module.BudgetsPage))
+const ProviderKeysPage = lazy<Parameters>(() =>
+  import('./account/provider-keys-page.tsx').then((module) => module.ProviderKeysPage),
+)
 const WebhooksPage = lazy<Parameters>(() =>
   import('./webhooks/webhooks-page.tsx').then((module) => module.WebhooksPage),
 )
@@ -83,7 +90,10 @@ const PAGES: readonly Row[] = [
   ['/models/:provider/:model', 'Model', ModelPage],
   ['/account', 'Account', AccountPage],
   ['/account/usage', 'Usage', UsagePage],
+  ['/account/statement', 'Statement', StatementPage],
+  ['/account/budgets', 'Budgets', BudgetsPage],
   ['/account/keys', 'Keys', KeysPage],
+  ['/account/provider-keys', 'Own provider keys', ProviderKeysPage],
   ['/webhooks', 'Webhooks', WebhooksPage],
   ['/webhooks/:id', 'Webhook', WebhookPage],
   ['/operator', 'Operator', OverviewPage],

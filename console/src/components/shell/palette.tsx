@@ -42,6 +42,9 @@ function commands(): Command[] {
       ? [
           { label: 'Usage', hint: 'go to', run: () => navigate('/account/usage') },
           { label: 'API keys', hint: 'go to', run: () => navigate('/account/keys') },
+          { label: 'Statement', hint: 'go to', run: () => navigate('/account/statement') },
+          { label: 'Budgets', hint: 'go to', run: () => navigate('/account/budgets') },
+          { label: 'Own provider keys', hint: 'go to', run: () => navigate('/account/provider-keys') },
           { label: 'New key', hint: 'do', run: () => navigate('/account/keys?new=1') },
         ]
       : []),

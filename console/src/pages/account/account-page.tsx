@@ -77,7 +77,10 @@ function Meter({
 const PLACES = {
   account: ['/account', 'Account'],
   usage: ['/account/usage', 'Usage'],
+  statement: ['/account/statement', 'Statement'],
+  budgets: ['/account/budgets', 'Budgets'],
   keys: ['/account/keys', 'Keys'],
+  providers: ['/account/provider-keys', 'Own provider keys'],
 } as const
 
 export function AccountTabs({ here }: { readonly here: keyof typeof PLACES }) {
