@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createUsageExport, type UsageBatch } from './export-usage.ts'
-import { createReadUsage, type UsageEntry } from './usage-events.ts'
+import type { UsageEntry } from './ledger.ts'
+import { createReadUsage } from './usage-events.ts'
 
 function entry(seq: number): UsageEntry {
   return {

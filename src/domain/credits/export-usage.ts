@@ -7,7 +7,8 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { invalidField, ServiceError } from '../errors.ts'
-import { type LedgerTop, type ReadUsage, toUsageEvent } from './usage-events.ts'
+import type { LedgerTop } from './ledger.ts'
+import { type ReadUsage, toUsageEvent } from './usage-events.ts'
 
 interface Stored {
   readonly id: string

@@ -11,9 +11,8 @@
  * unmetered (the local kind): holds succeed and leave no trace.
  */
 import type { Micros } from '../../../lib/text/usd.ts'
-import type { ChargeQuery, Charges } from './charges.ts'
+import type { ChargeLabels, ChargeQuery, Charges } from './charges.ts'
 import type { StatementQuery, StatementSums } from './statement.ts'
-import type { LedgerTop, UsageEntry, UsageQuery } from './usage-events.ts'
 
 /** `revoke` takes granted credit back; `refund` gives back what was charged. */
 export type EntryKind = 'grant' | 'revoke' | 'hold' | 'settle' | 'release' | 'refund'
@@ -31,6 +30,25 @@ export interface LedgerEntry {
   readonly charged: Micros
   readonly at: Date
   readonly memo: string
+}
+
+/** A charge or a refund, with what it was for. */
+export type UsageEntry = LedgerEntry & ChargeLabels
+
+export interface UsageQuery {
+  /** `seq` of the last one that was read; 0: from the first on. */
+  readonly after: number
+  readonly upTo: number
+  readonly limit: number
+}
+
+/** How far the ledger has come. Transactions have numbers that rise; those of a store with one writer are all over. */
+export interface LedgerTop {
+  readonly seq: number
+  /** Every transaction that may still write an entry up to `seq` has a number below this one. */
+  readonly next: bigint
+  /** Every transaction below this one is over. */
+  readonly over: bigint
 }
 
 export interface Hold {

@@ -6,7 +6,6 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Micros } from '../../../lib/text/usd.ts'
 import { ServiceError } from '../errors.ts'
 import type { ChargedWork } from './charges.ts'
-import type { LedgerStore } from './ledger.ts'
 
 export interface StatementQuery {
   readonly accountId: string
@@ -26,7 +25,7 @@ interface StatementSum {
   readonly count: number
 }
 
-export interface StatementLine extends StatementSum {
+interface StatementLine extends StatementSum {
   readonly work: ChargedWork
   /** Each null where there is none, or where it was not noted. */
   readonly model: string | null
@@ -69,7 +68,11 @@ const MAX_LINES = 1000
 const SETTLES_WITHIN_MS = 3_600_000
 const MONTH = /^(20\d\d)-(0[1-9]|1[0-2])$/
 
-export function createReadStatement(ledger: Pick<LedgerStore, 'statement'>, clock: Clock): ReadStatement {
+interface StatementLedger {
+  statement(query: StatementQuery): Promise<StatementSums | null>
+}
+
+export function createReadStatement(ledger: StatementLedger, clock: Clock): ReadStatement {
   return async (accountId, asked) => {
     const now = clock.now()
     const month = asked ?? now.toISOString().slice(0, 7)

@@ -5,28 +5,10 @@
  */
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { type Micros, writeUsd } from '../../../lib/text/usd.ts'
-import type { ChargedWork, ChargeLabels } from './charges.ts'
-import type { LedgerEntry } from './ledger.ts'
+import type { ChargedWork } from './charges.ts'
+import type { LedgerTop, UsageEntry, UsageQuery } from './ledger.ts'
 
-export type UsageEntry = LedgerEntry & ChargeLabels
-
-export interface UsageQuery {
-  /** `seq` of the last one that was read; 0: from the first on. */
-  readonly after: number
-  readonly upTo: number
-  readonly limit: number
-}
-
-/** How far the ledger has come. Transactions have numbers that rise; those of a store with one writer are all over. */
-export interface LedgerTop {
-  readonly seq: number
-  /** Every transaction that may still write an entry up to `seq` has a number below this one. */
-  readonly next: bigint
-  /** Every transaction below this one is over. */
-  readonly over: bigint
-}
-
-export interface UsagePage {
+interface UsagePage {
   readonly entries: readonly UsageEntry[]
   /** What to ask for next. */
   readonly after: number

@@ -5,12 +5,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
-import {
-  createReadUsage,
-  type LedgerTop,
-  toUsageEvent,
-  type UsageEntry,
-} from '../../../src/domain/credits/usage-events.ts'
+import type { LedgerTop, UsageEntry } from '../../../src/domain/credits/ledger.ts'
+import { createReadUsage, toUsageEvent } from '../../../src/domain/credits/usage-events.ts'
 import { at, type StoreOpener, shareStore, Tenant, type WholeStoreUnderTest } from '../store-under-test.ts'
 import { play } from './charges.ts'
 

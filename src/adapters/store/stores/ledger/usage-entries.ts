@@ -1,5 +1,5 @@
 /** Charges and refunds of all accounts in the order of their numbers, and how far every one of them is written. */
-import type { LedgerTop, UsageEntry, UsageQuery } from '../../../../domain/credits/usage-events.ts'
+import type { LedgerTop, UsageEntry, UsageQuery } from '../../../../domain/credits/ledger.ts'
 import { all, get, type Steps } from '../../statements/operation.ts'
 import { query } from '../../statements/statement.ts'
 import { ledgerEntry } from '../../tables/credits.ts'
