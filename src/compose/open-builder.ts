@@ -13,6 +13,7 @@ import { ConfigError } from '../config/config-error.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { BlobStore } from '../domain/assets/blob-store.ts'
 import type { BlobKind } from '../domain/environments/blob.ts'
+import { type BringRelease, createBringRelease } from '../domain/environments/bring-release.ts'
 import { createBuildLoop } from '../domain/environments/build-loop.ts'
 import { type Builder, BuildFailure } from '../domain/environments/builder.ts'
 import type { BuildTarget } from '../domain/environments/definition.ts'
@@ -20,7 +21,7 @@ import type { Store } from '../domain/store.ts'
 
 interface BuilderParts {
   readonly secrets: Pick<Secrets, 'builderHeaders'>
-  readonly store: Pick<Store, 'artifacts' | 'buildBlobs' | 'isExclusive'>
+  readonly store: Pick<Store, 'artifacts' | 'builds' | 'buildBlobs' | 'released' | 'isExclusive'>
   readonly blobs: Pick<BlobStore, 'open' | 'stat'>
   readonly builderId: string
   /** Takes the place of the one that the configuration names; null: none does. */
@@ -32,9 +33,11 @@ interface BuilderParts {
   readonly log: Log
 }
 
-interface OpenedBuilder extends AsyncDisposable {
+export interface OpenedBuilder extends AsyncDisposable {
   /** null: this process builds nothing, and has no folders of releases. */
   readonly builder: Builder | null
+  /** null without a builder. */
+  readonly bring: BringRelease['bring'] | null
   /** Begins to make what is queued. */
   start(): void
 }
@@ -63,16 +66,21 @@ export async function openBuilderOf(
 ): Promise<OpenedBuilder> {
   const { store, clock, log } = parts
   const builder = parts.given ?? (await openConfigured(config, parts))
-  if (builder === null) return { builder: null, start() {}, async [Symbol.asyncDispose]() {} }
+  if (builder === null) return { builder: null, bring: null, start() {}, async [Symbol.asyncDispose]() {} }
+  const open = (accountId: string, blobId: string, kind: BlobKind) => openBlob(parts, accountId, { blobId, kind })
+  const bringing = createBringRelease({ store: store.builds, builder, openBlob: open, log })
   const loop = createBuildLoop({
     ...{ queue: store.artifacts, builder, builderId: parts.builderId, newId: newUuidV4, clock, log },
-    openBlob: (accountId, blobId, kind) => openBlob(parts, accountId, { blobId, kind }),
+    openBlob: open,
+    usedReleases: () => store.released.usedReleases(),
     isAlone: store.isExclusive,
   })
   return {
     builder,
+    bring: bringing.bring,
     start: () => loop.start(),
     async [Symbol.asyncDispose]() {
+      await bringing[Symbol.asyncDispose]()
       await loop[Symbol.asyncDispose]()
       await builder[Symbol.asyncDispose]()
     },

@@ -7,13 +7,13 @@ import type { BuildsConfig } from '../config/blocks/builds-config.ts'
 import type { SigningKey } from '../domain/assets/signed-url.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import { createBlobLinks } from '../domain/environments/blob-links.ts'
-import type { Builder } from '../domain/environments/builder.ts'
 import { targetText } from '../domain/environments/definition.ts'
 import { createManageBlobs } from '../domain/environments/manage-blobs.ts'
 import { createManageBuilds } from '../domain/environments/manage-builds.ts'
 import { createResolveReferences } from '../domain/environments/resolve.ts'
 import type { Store } from '../domain/store.ts'
 import { NO_RELEASES, type ReleasesHere } from './engines/open-released.ts'
+import type { OpenedBuilder } from './open-builder.ts'
 import type { OpenedBlobs } from './storage/open-blobs.ts'
 
 interface BuildParts {
@@ -47,6 +47,7 @@ export function openBuilds({ allowed, bounds }: BuildsConfig, parts: BuildParts)
       bounds: bounds.blobs,
     }),
     resolve: createResolveReferences({ store: store.builds, mayBuild, isKnownClass }),
+    mayBuild,
     signRead: (blobId: string, expiresAt: Date) => links.sign(blobId, 'get', expiresAt),
   }
 }
@@ -58,9 +59,9 @@ function createMayBuild(allowed: BuildsConfig['allowed']): (accountId: string) =
 /** What deployments of this process can be made of: the releases that accounts had built, in the folders of its builder. */
 export function openReleasesHere(
   { allowed }: BuildsConfig,
-  { store, builder }: { readonly store: Pick<Store, 'builds'>; readonly builder: Builder | null },
+  { store, building: { builder, bring } }: { readonly store: Pick<Store, 'builds'>; readonly building: OpenedBuilder },
 ): ReleasesHere {
-  if (builder === null || allowed.length === 0) return NO_RELEASES
+  if (builder === null || bring === null || allowed.length === 0) return NO_RELEASES
   const { targets } = builder
   const isMadeHere = (name: string) => targets.some((target) => targetText(target) === name)
   return {
@@ -80,6 +81,7 @@ export function openReleasesHere(
       }
       return null
     },
+    bring,
     mayDeploy: createMayBuild(allowed),
     kinds: [...new Set(targets.map(({ gpu }) => gpu))],
   }

@@ -141,6 +141,9 @@ describe('atelier env', () => {
     assert.match(await refuse(1, 'cancel', 'production'), /^no_pending_update: /)
     assert.match(await refuse(1, 'delete', 'live'), /^build_in_use: .*production/)
     assert.equal((await json('stop', 'production')).stopReason, 'user')
+    // The folder of a release that nothing uses may go: it is made again from its lock.
+    await rm(path.join(folder, 'builder/releases'), { recursive: true })
+    assert.match(await succeed('up', 'live'), /^production is ready with release 2 \(revision 4\)/)
     assert.equal(await succeed('delete', 'production'), 'production is deleted\n')
     assert.match(await refuse(1, 'show', 'production'), /there is no deployment production/)
     await succeed('delete', 'live')

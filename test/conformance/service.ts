@@ -211,6 +211,7 @@ const RELEASES: ReleasesHere = {
       id === RELEASE ? { id, buildId: 'bld-1', version: 1, isDeployable: true, sizeBytes: null } : null,
   },
   find: async () => null,
+  bring: async () => ({ place: 'gone' as const, reason: 'no engine is started here' }),
   mayDeploy: () => true,
   kinds: ['cpu'],
 }

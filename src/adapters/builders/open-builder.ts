@@ -89,8 +89,11 @@ export async function openBuilder(options: BuilderOptions): Promise<Builder & As
   return {
     ...builder,
     build: (request) => build(parts, request),
-    find: (releaseId, target) => folders.find(releaseId, target),
-    keepOnly: (releaseIds, before) => keepOnly(parts, releaseIds, before),
+    async find(releaseId, target) {
+      const found = await folders.find(releaseId, target)
+      return found === null ? null : { ...found, user: options.user }
+    },
+    keepOnly: (isKept, before) => keepOnly(parts, isKept, before),
     [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),
   }
 }
@@ -320,10 +323,10 @@ function watchDisk({ options, shop }: Parts, full: AbortController): AbortContro
 
 async function keepOnly(
   { folders, models, shop }: Parts,
-  releaseIds: ReadonlySet<string>,
+  isKept: (releaseId: string) => Promise<boolean>,
   finishedBefore: Date,
 ): Promise<number> {
-  const freed = await folders.keepOnly(releaseIds, finishedBefore)
+  const freed = await folders.keepOnly(isKept, finishedBefore)
   using lock = tryLock(folders.lockOf(MODELS_LOCK))
   // A build may have brought models that no release names yet, and have files of its own lying about.
   if (lock === null) return freed

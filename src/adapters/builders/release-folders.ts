@@ -86,8 +86,8 @@ export class ReleaseFolders {
     return found.filter((kept) => kept !== null)
   }
 
-  /** Removes all others, but for those that are being built just now. Resolves with the bytes that were freed. */
-  async keepOnly(releaseIds: ReadonlySet<string>, finishedBefore: Date): Promise<number> {
+  /** Removes those that are not kept, but for those that are being built just now. Resolves with the bytes that were freed. */
+  async keepOnly(isKept: (releaseId: string) => Promise<boolean>, finishedBefore: Date): Promise<number> {
     let freed = 0
     for (const { releaseId, target, place } of await this.#places()) {
       using lock = tryLock(this.lockOf(`${releaseId}.${target}`))
@@ -95,7 +95,7 @@ export class ReleaseFolders {
       const before = await treeBytes(place)
       const finishedAt = (await stat(join(place, MARK)).catch(nullWhenMissing))?.mtime
       const isYoung = finishedAt !== undefined && finishedAt >= finishedBefore
-      if (isYoung || releaseIds.has(releaseId)) await sweep(place)
+      if (isYoung || (await isKept(releaseId))) await sweep(place)
       else {
         // First the mark: a folder that is being removed must not be found.
         await rm(join(place, MARK), { force: true })

@@ -35,11 +35,29 @@ export async function up(
     const made = await create(client, release.id, options)
     return watch(client, made.id, { releaseId: release.id, options, terminal })
   }
-  const scaled = hasCompute(options) ? await scaleTo(client, found, options) : found
+  const still = await untilStopped(client, found, terminal)
+  const scaled = hasCompute(options) ? await scaleTo(client, still, options) : still
   if (scaled.releaseId !== release.id || scaled.pendingUpdate !== null)
     await moveTo(client, scaled, { releaseId: release.id })
   else if (ENDED.has(scaled.status)) await askEnv(client, deploymentPath(scaled.id, 'start'), { method: 'POST' })
   return watch(client, found.id, { releaseId: release.id, options, terminal })
+}
+
+/** What is being stopped is not started before it is. */
+async function untilStopped(client: RunClient, found: DeploymentWire, terminal: Terminal): Promise<DeploymentWire> {
+  const stop = new AbortController()
+  const release = terminal.onSignal(() => stop.abort())
+  try {
+    let now = found
+    while (now.status === 'stopping') {
+      await sleep(LOOK_EVERY_MS, stop.signal)
+      if (stop.signal.aborted) throw new CommandError('no longer watched; it is being stopped', EXIT.failed)
+      now = await askEnv<DeploymentWire>(client, deploymentPath(found.id))
+    }
+    return now
+  } finally {
+    release()
+  }
 }
 
 /** The one of this name; without a name the only one, or that called `production`. null: there is none. */

@@ -32,7 +32,7 @@ export function addWeightChanges(weights: Command, terminal: Terminal, finish: F
   addOperatorFlags(remove).action(async (name: string, options: Options) => finish(await drop(name, options, terminal)))
 }
 
-function addOperatorFlags(command: Command): Command {
+export function addOperatorFlags(command: Command): Command {
   return addServerFlags(command).option(
     '--admin-token <token>',
     `the operator's token, where the service has one (env ${ENV.adminToken}; prefer the variable)`,
@@ -40,7 +40,7 @@ function addOperatorFlags(command: Command): Command {
 }
 
 /** Changing weights is the operator's: that token counts before the one of a user. */
-function asOperator(options: Options, { env }: Terminal): Options {
+export function asOperator(options: Options, { env }: Terminal): Options {
   const token = options['adminToken'] ?? env[ENV.adminToken] ?? options['token']
   return token === undefined ? options : { ...options, token }
 }
@@ -103,7 +103,7 @@ const PART_BYTES = 32 * 1024 * 1024
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 const PART_TYPE = 'application/offset+octet-stream'
 
-async function sendWeights(
+export async function sendWeights(
   client: RunClient,
   { file, folder, name, engine, display, signal }: WeightsToSend,
 ): Promise<{ readonly engine: string; readonly name: string }> {

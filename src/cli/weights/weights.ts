@@ -6,6 +6,7 @@ import { toFields } from '../server/job-answers.ts'
 import { addServerFlags, askServer } from '../server/server-flags.ts'
 import { EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { addWeightChanges } from './change-weights.ts'
+import { addFetch } from './fetch-weights.ts'
 
 type Options = Readonly<Record<string, unknown>>
 
@@ -33,6 +34,7 @@ export function addWeights(program: Command, terminal: Terminal, finish: Finish)
     .enablePositionalOptions()
   addServerFlags(command).action(async (options: Options) => finish(await list(options, terminal)))
   addWeightChanges(command, terminal, finish)
+  addFetch(command, terminal, finish)
 }
 
 function list(options: Options, terminal: Terminal): Promise<number> {

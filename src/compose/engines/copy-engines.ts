@@ -1,5 +1,5 @@
 /** Engines of releases: processes that are started from a release's folder, each as a member of the fleet for the jobs of its copy alone. */
-import { mkdir, rm } from 'node:fs/promises'
+import { lchown, mkdir, rm } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -9,6 +9,7 @@ import { SleepingEngine } from '../../adapters/engines/comfyui/launch/sleeping-e
 import type { CopyEngines, CopyState, WantedCopy } from '../../domain/deployments/released/copy-engines.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { RememberedEngine } from '../../domain/engine/fleet/fleet-member.ts'
+import type { BringRelease, ReleasePlace } from '../../domain/environments/bring-release.ts'
 import type { ReleaseFolder } from '../../domain/environments/builder.ts'
 
 import { toCopyEngineName } from './open-directory.ts'
@@ -23,6 +24,7 @@ interface CopyEnginesParts {
   readonly fleet: Pick<Fleet, 'add' | 'remove' | 'isUnused' | 'cordon' | 'resume' | 'claimExclusively'>
   /** null: it is not on this machine. */
   readonly findRelease: (releaseId: string) => Promise<StartableRelease | null>
+  readonly bring: BringRelease['bring']
   readonly recall: (engineId: string) => Promise<RememberedEngine | null>
   /** How many engines may be up at a time. */
   readonly room: number
@@ -56,8 +58,8 @@ export class CopyProcesses implements CopyEngines, AsyncDisposable {
     this.room = parts.room
   }
 
-  async canStart(releaseId: string): Promise<boolean> {
-    return (await this.#parts.findRelease(releaseId)) !== null
+  place(accountId: string, releaseId: string): Promise<ReleasePlace> {
+    return this.#parts.bring(accountId, releaseId)
   }
 
   async keep(wanted: readonly WantedCopy[]): Promise<void> {
@@ -180,6 +182,8 @@ function folderOf({ folder }: CopyEnginesParts, id: string): string {
 async function toOptions(parts: CopyEnginesParts, { id, pool, release }: NewEngine) {
   const own = folderOf(parts, id)
   for (const name of WRITTEN) await mkdir(join(own, name), { recursive: true })
+  const { user = null } = release
+  if (user !== null) for (const name of ['', ...WRITTEN]) await lchown(join(own, name), user.uid, user.gid)
   const programs = dirname(release.python)
   const folders = WRITTEN.flatMap((name) => [`--${name}-directory`, join(own, name)])
   const command = [
@@ -195,7 +199,19 @@ async function toOptions(parts: CopyEnginesParts, { id, pool, release }: NewEngi
       kind: 'supervised' as const,
       command,
       cwd: release.comfyui,
-      env: { ...env, VIRTUAL_ENV: dirname(programs), PATH: [programs, env['PATH'] ?? ''].join(delimiter) },
+      user,
+      env: {
+        ...env,
+        ...(user !== null && homeIn(own)),
+        VIRTUAL_ENV: dirname(programs),
+        PATH: [programs, env['PATH'] ?? ''].join(delimiter),
+      },
     },
   }
+}
+
+/** Nothing of the account that runs the service is another user's business. */
+function homeIn(folder: string): NodeJS.ProcessEnv {
+  const gone = ['USER', 'LOGNAME', 'XDG_CACHE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_RUNTIME_DIR']
+  return { ...Object.fromEntries(gone.map((name) => [name, undefined])), HOME: folder }
 }

@@ -12,6 +12,7 @@ import { ReleasedDeployments } from '../../domain/deployments/released/released-
 import type { ReleaseSource } from '../../domain/deployments/released/releases.ts'
 import { readCopyPool } from '../../domain/engine/copy-pool.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
+import type { BringRelease } from '../../domain/environments/bring-release.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
@@ -23,6 +24,8 @@ export interface ReleasesHere {
   readonly source: ReleaseSource
   /** null: it is not on this machine. */
   readonly find: (releaseId: string) => Promise<StartableRelease | null>
+  /** Begins to make it here, where it can be. */
+  readonly bring: BringRelease['bring']
   readonly mayDeploy: (accountId: string) => boolean
   /** What releases can be built for. */
   readonly kinds: readonly ComputeKind[]
@@ -32,6 +35,7 @@ export interface ReleasesHere {
 export const NO_RELEASES: ReleasesHere = {
   source: { find: async () => null },
   find: async () => null,
+  bring: async () => ({ place: 'gone', reason: 'nothing is built or deployed on this machine' }),
   mayDeploy: () => false,
   kinds: [],
 }

@@ -44,9 +44,13 @@ async function openCopyEngines(config: Config, { base, engines, releases, overri
   const { store, node, tracer, clock, log } = base
   const { fleet } = config
   return new CopyProcesses({
-    ...{ fleet: engines.fleet, clock, log, findRelease: releases.find, room: fleet.copies.room },
+    ...{ fleet: engines.fleet, clock, log, findRelease: releases.find, bring: releases.bring, room: fleet.copies.room },
     recall: async (id) => (await recallEngines(store.engines, [{ id }])).get(id) ?? null,
-    folder: join(config.dataDirectory, 'release-engines'),
+    // Another user cannot enter the data folder, but owns much of the builder's.
+    folder:
+      config.builder === null || config.builder.user === null
+        ? join(config.dataDirectory, 'release-engines')
+        : join(config.builder.directory, 'engines'),
     toEngineId: (name) => toEngineId(name, node),
     env: readChildEnvironment(overrides.environment),
     bounds: {

@@ -26,7 +26,7 @@ import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
 import { NO_RELEASES, type OpenedReleased } from '../engines/open-released.ts'
 import type { Metrics } from '../metrics/open-metrics.ts'
 import { openSignIn } from '../open-accounts.ts'
-import { openBuilderOf } from '../open-builder.ts'
+import { type OpenedBuilder, openBuilderOf } from '../open-builder.ts'
 import { type OpenedBuilds, openBuilds, openReleasesHere } from '../open-builds.ts'
 import { createDirectories } from '../open-directories.ts'
 import { type OpenedEndpoints, openEndpoints } from '../open-endpoints.ts'
@@ -108,8 +108,8 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const directories = opening.use(createDirectories({ store, bus, log }))
   const { authenticate, turns = createTurns() } = overrides
   const network = overrides.models?.network ?? null
-  const builder = await openBuilding(config, secrets, { ...options, base, network })
-  const releases = overrides.releases ?? openReleasesHere(config.builds, { store, builder })
+  const building = await openBuilding(config, secrets, { ...options, base, network })
+  const releases = overrides.releases ?? openReleasesHere(config.builds, { store, building })
   const hasReleases = releases !== NO_RELEASES
   const callers = await openCallers(config, { ...base, secrets, directories, authenticate, hasReleases, opening })
   const workerKeys = callers.workerKeys.keys
@@ -159,7 +159,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   runTokens.resolve(partner.runs)
   const service = {
     ...{ base, callers, engines, resident, bus, assets, running, router },
-    ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder },
+    ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder: building.builder },
     builds: openBuilds(config.builds, { ...base, signingKeys, directory: engines.directory }),
     async listensAt(url: string) {
       listening.resolve(url)
@@ -222,13 +222,13 @@ async function openBuilding(
     opening,
     overrides,
   }: ServiceOptions & { readonly base: Base; readonly network: Network | null },
-): Promise<Builder | null> {
+): Promise<OpenedBuilder> {
   const { store, node, opened, clock, log } = base
   const given = overrides.builder ?? null
   const own = { builderId: node.heartbeat.nodeId, blobs: opened.blobs, network, version, given }
   const building = opening.use(await openBuilderOf(config, { ...own, secrets, store, clock, log }))
   building.start()
-  return building.builder
+  return building
 }
 
 function openGateway(

@@ -1,5 +1,5 @@
 /** Whether this process makes environments of releases, from what and where, and what the hosts of models are told. */
-import { isAbsolute, join } from 'node:path'
+import { isAbsolute, join, relative } from 'node:path'
 import { ConfigError } from '../config-error.ts'
 import { loadBlock } from '../readers/read-choice.ts'
 import { readCorsOrigin } from '../readers/read-network.ts'
@@ -54,8 +54,13 @@ export function toBuilderConfig({ builder, dataDir }: SettingValues, toAbsolute:
   const wrongTarget = targets?.find((target) => !TARGET.test(target))
   if (wrongTarget !== undefined)
     throw wrong('targets', `has ${JSON.stringify(wrongTarget)}; give for example linux/nvidia`)
+  const data = toAbsolute('dataDir', dataDir)
+  const directory = optionalPath('folder') ?? join(data, 'builder')
+  const user = given['user'] === undefined ? null : text('user')
+  if (user !== null && !relative(data, directory).startsWith('..'))
+    throw wrong('folder', 'must lie outside of the data folder when "user" is given, who cannot enter that one')
   return {
-    directory: optionalPath('folder') ?? join(toAbsolute('dataDir', dataDir), 'builder'),
+    directory,
     comfyui: readComfyui(given['comfyui'] === undefined ? COMFYUI : text('comfyui'), path),
     packFolder: optionalPath('packs'),
     indexes: readTexts('indexes', given).map(readIndex),
@@ -75,7 +80,7 @@ export function toBuilderConfig({ builder, dataDir }: SettingValues, toAbsolute:
     spareBytes: size('spare', 2 * GIB),
     startWithinMs:
       readQuantity('start_within', given, readDurationMs({ min: SECOND, max: 3600 * SECOND })) ?? 600 * SECOND,
-    user: given['user'] === undefined ? null : text('user'),
+    user,
   }
 }
 

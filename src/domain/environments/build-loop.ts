@@ -15,6 +15,8 @@ import { targetText } from './definition.ts'
 
 export interface BuildLoopDeps {
   readonly queue: ArtifactQueue
+  /** Releases that serve, wait to serve, or may be rolled back to. */
+  readonly usedReleases: () => Promise<readonly string[]>
   readonly builder: Builder
   /** Of this process, among the builders of the service. */
   readonly builderId: string
@@ -36,6 +38,8 @@ interface BuildTimes {
   readonly tidyEveryMs: number
   /** A folder that was finished just now may be one of another process, which has not said so yet. */
   readonly keepYoungMs: number
+  /** For so long a release may wait for its first deployment; later it is made again from its lock. */
+  readonly keepUnusedMs: number
   readonly writeLogEveryMs: number
 }
 
@@ -45,6 +49,7 @@ const USUAL: BuildTimes = {
   announceEveryMs: 15_000,
   tidyEveryMs: 600_000,
   keepYoungMs: 600_000,
+  keepUnusedMs: 7 * 86_400_000,
   writeLogEveryMs: 500,
 }
 // A builder that was killed in the middle of it three times is perhaps killed by it.
@@ -96,16 +101,10 @@ export function createBuildLoop(deps: BuildLoopDeps): BuildLoop {
     const isBusy = await buildNext()
     const now = clock.now().getTime()
     if (now - tidiedAt >= times.tidyEveryMs) {
-      await tidy(new Date(now - times.keepYoungMs))
+      await tidy({ ...deps, times }, new Date(now - times.keepYoungMs))
       tidiedAt = now
     }
     return isBusy
-  }
-
-  async function tidy(finishedBefore: Date): Promise<void> {
-    const ready = new Set((await queue.listReady()).map(({ releaseId }) => releaseId))
-    const freedBytes = await builder.keepOnly(ready, finishedBefore)
-    if (freedBytes > 0) log.info({ freedBytes }, 'removed releases that nobody can deploy any more')
   }
 
   async function begin(): Promise<void> {
@@ -136,6 +135,16 @@ export function createBuildLoop(deps: BuildLoopDeps): BuildLoop {
 
 interface OneBuild extends BuildLoopDeps {
   readonly times: BuildTimes
+}
+
+async function tidy({ queue, builder, usedReleases, log, times }: OneBuild, finishedBefore: Date): Promise<void> {
+  const unusedSince = finishedBefore.getTime() - times.keepUnusedMs
+  const fresh = (await queue.listReady()).filter(({ finishedAt }) => finishedAt.getTime() > unusedSince)
+  const kept = new Set(fresh.map(({ releaseId }) => releaseId))
+  // Asked anew for each: a deployment may have been moved to it while others were removed.
+  const isKept = async (releaseId: string) => kept.has(releaseId) || (await usedReleases()).includes(releaseId)
+  const freedBytes = await builder.keepOnly(isKept, finishedBefore)
+  if (freedBytes > 0) log.info({ freedBytes }, 'removed releases that no deployment uses or can go back to')
 }
 
 /** The lease is somebody else's. */

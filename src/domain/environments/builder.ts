@@ -1,4 +1,5 @@
 /** Turns definitions into locks and locks into folders that an engine can be started from. */
+import type { SystemUser } from '../../../lib/processes/kept-process.ts'
 import type { BlobKind } from './blob.ts'
 import type { BuildDefinition, BuildTarget } from './definition.ts'
 import type { ReleaseLock } from './lock.ts'
@@ -56,6 +57,8 @@ export interface ReleaseFolder {
   readonly python: string
   /** The folder with `main.py`, absolute. */
   readonly comfyui: string
+  /** Whose code it holds runs as this user; absent or null: as the service. */
+  readonly user?: SystemUser | null
 }
 
 export interface Builder {
@@ -66,8 +69,8 @@ export interface Builder {
   /** null: it was not built here, or is gone. */
   find(releaseId: string, target: BuildTarget): Promise<ReleaseFolder | null>
   /**
-   * Removes the folders of all other releases that were finished before then, and what builds left behind. Resolves with the bytes
-   * that were freed.
+   * Removes the folders of releases that are not kept and were finished before then, and what builds left behind. Each is asked
+   * about just before it would go. Resolves with the bytes that were freed.
    */
-  keepOnly(releaseIds: ReadonlySet<string>, finishedBefore: Date): Promise<number>
+  keepOnly(isKept: (releaseId: string) => Promise<boolean>, finishedBefore: Date): Promise<number>
 }

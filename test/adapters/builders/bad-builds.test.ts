@@ -86,7 +86,7 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
     const pack = zipped('locked', packFiles('A', { requirements: 'changing' }))
     await writeWheel(bench.wheels, { name: 'changing', version: '1.0' })
     const { lock } = await bench.build({ customNodes: [pack] }, { releaseId: 'first' })
-    await bench.builder.keepOnly(new Set(['pinned']), new Date())
+    await bench.builder.keepOnly(async (id) => id === 'pinned', new Date())
     await rm(path.join(bench.folder, 'builder', 'cache'), { recursive: true, force: true })
     await writeWheel(bench.wheels, { name: 'changing', version: '1.0', code: 'EVIL = True' })
     const failure = await bench
@@ -242,7 +242,7 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
       /^freeze: model loras\/m\.safetensors: its sha256 is [0-9a-f]{64}, and a{64} was wanted/,
     )
     // What an address gave at first it must give again, even when the model itself is gone.
-    await bench.builder.keepOnly(new Set(), new Date())
+    await bench.builder.keepOnly(async () => false, new Date())
     await writeFile(path.join(served, 'm.safetensors'), tinyModel('another'))
     assert.match(await fails({ models: [model] }), /the file was changed where it lies/)
     await rm(path.join(served, 'm.safetensors'))

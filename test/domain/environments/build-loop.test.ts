@@ -24,12 +24,13 @@ const QUICK = {
 
 interface FakeBuilder extends Builder {
   readonly asked: BuildRequest[]
-  readonly kept: ReadonlySet<string>[]
+  /** What it was asked to tidy by, the newest last. */
+  readonly kept: ((releaseId: string) => Promise<boolean>)[]
 }
 
 function fakeBuilder(build: (request: BuildRequest) => Promise<typeof BUILT>): FakeBuilder {
   const asked: BuildRequest[] = []
-  const kept: ReadonlySet<string>[] = []
+  const kept: FakeBuilder['kept'][number][] = []
   return {
     ...{ asked, kept, targets: [CPU], baseImages: [] },
     build(request) {
@@ -37,8 +38,8 @@ function fakeBuilder(build: (request: BuildRequest) => Promise<typeof BUILT>): F
       return build(request)
     },
     find: async () => null,
-    async keepOnly(ids) {
-      kept.push(ids)
+    async keepOnly(isKept) {
+      kept.push(isKept)
       return 0
     },
   }
@@ -48,6 +49,7 @@ function loopOver({ store }: Builds, builder: Builder, more: Partial<BuildLoopDe
   const loop = createBuildLoop({
     ...{
       queue: store.artifacts,
+      usedReleases: async () => [],
       builder,
       builderId: randomUUID(),
       newId: randomUUID,
@@ -82,8 +84,29 @@ test('what is queued is made with its log and its lock, and its folder is kept',
     assert.deepEqual([artifact?.lock, artifact?.classes, artifact?.sizeBytes], [LOCK, BUILT.classes, BUILT.sizeBytes])
     const log = await builds.store.builds.readLog(builds.accountId, artifact?.id ?? '')
     assert.equal(log?.text, 'one\ntwo\n')
-    await waitUntil(() => builder.kept.some((ids) => ids.has(release.id)))
+    await waitUntil(async () => (await builder.kept.at(-1)?.(release.id)) === true)
     await waitUntil(async () => (await builds.store.artifacts.listBuilders(new Date())).length === 1)
+  }))
+
+test('a release that waits for its first deployment keeps its folder for a while, one that is used for ever', () =>
+  withBuilds(async (builds) => {
+    const [fresh, used, unused] = [
+      fakeBuilder(async () => BUILT),
+      fakeBuilder(async () => BUILT),
+      fakeBuilder(async () => BUILT),
+    ]
+    const { release } = await builds.cut(await builds.build({ baseComfyVersion: 'v1' }))
+    const judge = async (builder: FakeBuilder, more: Partial<BuildLoopDeps>) => {
+      await using _loop = loopOver(builds, builder, more)
+      await waitUntil(async () => (await artifactOf(builds, release.id))?.status === 'ready')
+      const before = builder.kept.length
+      await waitUntil(() => builder.kept.length > before)
+      return builder.kept.at(-1)?.(release.id)
+    }
+    const times = { ...QUICK, keepUnusedMs: 0 }
+    assert.equal(await judge(fresh, {}), true)
+    assert.equal(await judge(used, { times, usedReleases: async () => [release.id] }), true)
+    assert.equal(await judge(unused, { times }), false)
   }))
 
 test('two builders at once never make the same artifact at the same time', () =>

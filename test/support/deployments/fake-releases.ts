@@ -54,6 +54,8 @@ export function createFakeReleases(
         ? null
         : { python: join(path, 'venv/bin/python'), comfyui: join(path, 'ComfyUI'), isForCpu: true }
     },
+    bring: async (_account, id) =>
+      all.has(id) ? { place: 'here' } : { place: 'gone', reason: 'the folder of this release is not on this machine' },
     mayDeploy,
     kinds: ['cpu'],
   }

@@ -28,12 +28,25 @@ interface RangeAnswer extends AsyncDisposable {
 /** Throws an Error with a text for the author of the build: it names the host, never the rest of the address. */
 export type FetchRange = (address: string, wish: RangeWish) => Promise<RangeAnswer>
 
+/** What the reader of a failure is told to do. */
+export interface Advice {
+  readonly again: string
+  readonly header: string
+}
+
+export const BUILD_ADVICE: Advice = {
+  again: 'cut the release again',
+  header: 'have the operator give the builder a header for this host',
+}
+
 interface FetcherOptions {
   readonly network: Network
   readonly origins: readonly string[]
   /** By the name of a host. */
   readonly headers: ReadonlyMap<string, Readonly<Record<string, string>>>
   readonly version: string
+  /** Left out: that for the author of a build. */
+  readonly advice?: Advice
 }
 
 const HEAD_MS = 60_000
@@ -45,6 +58,7 @@ export function openRangeFetcher({
   origins,
   headers,
   version,
+  advice = BUILD_ADVICE,
 }: FetcherOptions): AsyncDisposable & { readonly fetchRange: FetchRange } {
   const others: Network = { ...network, resolve: (host) => network.resolve(host).catch(() => []) }
   const listed: Network = { ...others, mayConnect: mayReachInner, allowsPlainHttp: true }
@@ -70,7 +84,7 @@ export function openRangeFetcher({
         if (error instanceof BlockedAddressError)
           throw new Error(`${error.message}; give a public https address, or have the operator list its origin`)
         if (error instanceof ExchangeError)
-          throw new Error(`${host}: ${error.message}; cut the release again when its server answers`)
+          throw new Error(`${host}: ${error.message}; ${advice.again} when its server answers`)
         throw error
       })
     const body = (answer.body as Readable).on('error', () => {})
@@ -85,7 +99,7 @@ export function openRangeFetcher({
       body.destroy()
       throw new Error(`${host} gave another part than was asked for; upload the file instead`)
     }
-    const problem = refuseStatus(answer.status, host)
+    const problem = refuseStatus(answer.status, host, advice)
     if (problem !== null) {
       body.destroy()
       throw new Error(problem)
@@ -110,13 +124,12 @@ export function openRangeFetcher({
 
 const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} }
 
-function refuseStatus(status: number, host: string): string | null {
+function refuseStatus(status: number, host: string, { again, header }: Advice): string | null {
   if (status === 200 || status === 206) return null
   if (status === 404 || status === 410)
     return `${host} has it no longer (${status}); give another address, or upload it`
-  if (status === 401 || status === 403)
-    return `${host} does not give it to us (${status}); have the operator give the builder a header for this host, or upload it`
-  return `${host} answered ${status}; cut the release again when it is well`
+  if (status === 401 || status === 403) return `${host} does not give it to us (${status}); ${header}, or upload it`
+  return `${host} answered ${status}; ${again} when it is well`
 }
 
 async function* watch(body: Readable, silence: AbortController): AsyncGenerator<Uint8Array> {

@@ -16,7 +16,7 @@ import type { DefinedModel } from '../../../domain/environments/definition.ts'
 import type { LockedModel } from '../../../domain/environments/lock.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Step } from '../workshop.ts'
-import type { FetchRange } from './fetch-range.ts'
+import { type Advice, BUILD_ADVICE, type FetchRange } from './fetch-range.ts'
 
 interface ModelWish {
   readonly model: DefinedModel
@@ -29,8 +29,13 @@ interface ModelWish {
 const SHA256 = /^[0-9a-f]{64}$/
 const FETCH_TRIES = 5
 
+/** What a fetch needs of the build that it belongs to, or of a command that stands alone. */
+type FetchStep = Pick<Step, 'say' | 'signal' | 'scratch'>
+
 interface StoreOptions {
   readonly fetchRange: FetchRange
+  readonly advice?: Advice
+  readonly onProgress?: (doneBytes: number, totalBytes: number | null) => void
   readonly rules: WeightRules
   readonly maxBytes: number
 }
@@ -58,7 +63,7 @@ export class ModelStore {
   }
 
   /** Brings a model into the store, unless it is there. Throws BuildFailure. */
-  async bring(step: Step, wish: ModelWish): Promise<LockedModel> {
+  async bring(step: FetchStep, wish: ModelWish): Promise<LockedModel> {
     const { model, frozen } = wish
     const what = `model ${model.type}/${model.filename}`
     mayBe(what, model, this.#options.rules)
@@ -116,7 +121,7 @@ export class ModelStore {
     await rename(part, this.pathOf(sha256))
   }
 
-  async #fromAddress(step: Step, { what, model, expected }: Fetching, address: string): Promise<string> {
+  async #fromAddress(step: FetchStep, { what, model, expected }: Fetching, address: string): Promise<string> {
     const part = join(this.#models, 'parts', keyOf(address))
     using _lock = await takeLock(join(this.#root, 'locks', `model-${keyOf(address)}.lock`), step.signal)
     await this.#download(step, { what, address, part, ...this.#options })
@@ -136,7 +141,7 @@ export class ModelStore {
     return sha256
   }
 
-  async #download(step: Step, wanted: Download): Promise<void> {
+  async #download(step: FetchStep, wanted: Download): Promise<void> {
     const { what } = wanted
     for (let tries = 1; ; tries++) {
       try {
@@ -144,14 +149,17 @@ export class ModelStore {
       } catch (error) {
         if (!(error instanceof Cut)) throw error
         if (tries === FETCH_TRIES)
-          throw new BuildFailure('freeze', `${what}: ${error.message}; cut the release again to go on`)
+          throw new BuildFailure(
+            'freeze',
+            `${what}: ${error.message}; ${(wanted.advice ?? BUILD_ADVICE).again} to go on`,
+          )
         step.say(`${what}: ${error.message}; going on`)
       }
     }
   }
 
   async #fromBlob(
-    step: Step,
+    step: FetchStep,
     { what, model, expected }: Fetching,
     opening: Promise<NodeJS.ReadableStream>,
   ): Promise<string> {
@@ -242,17 +250,21 @@ async function check(part: string, { type, filename }: DefinedModel, what: strin
 /** The connection ended early; what came is kept. */
 class Cut extends Error {}
 
-interface Download {
+interface Download extends Pick<StoreOptions, 'onProgress'> {
   readonly what: string
   readonly address: string
   readonly part: string
   readonly maxBytes: number
   readonly fetchRange: FetchRange
+  readonly advice?: Advice
 }
 
 const TELL_EVERY_BYTES = 512 * 1024 * 1024
 
-async function download(step: Step, { what, address, part, maxBytes, fetchRange }: Download): Promise<void> {
+async function download(
+  step: FetchStep,
+  { what, address, part, maxBytes, fetchRange, onProgress }: Download,
+): Promise<void> {
   const from = (await stat(part).catch(nullWhenMissing))?.size ?? 0
   const tag = from === 0 ? null : await readFile(`${part}.tag`, 'utf8').catch(nullWhenMissing)
   await using answer = await fetchRange(address, { from: tag === null ? 0 : from, tag, signal: step.signal }).catch(
@@ -272,6 +284,7 @@ async function download(step: Step, { what, address, part, maxBytes, fetchRange 
     for await (const chunk of answer.body) {
       await writeAll(file, chunk, at)
       at += chunk.length
+      onProgress?.(at, answer.totalBytes)
       if (at > maxBytes)
         throw new BuildFailure('freeze', `${what}: it has more than the ${maxBytes} bytes that are taken`)
       if (at - told < TELL_EVERY_BYTES) continue

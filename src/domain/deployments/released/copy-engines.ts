@@ -1,4 +1,6 @@
 /** The engines of copies, as deployments on releases need them. Implemented where engines are started. */
+import type { ReleasePlace } from '../../environments/bring-release.ts'
+
 export interface WantedCopy {
   readonly pool: string
   readonly releaseId: string
@@ -17,8 +19,8 @@ export interface CopyState {
 }
 
 export interface CopyEngines {
-  /** Whether a release can be started on this machine. */
-  canStart(releaseId: string): Promise<boolean>
+  /** Whether a release is on this machine; one that can be made here is begun. */
+  place(accountId: string, releaseId: string): Promise<ReleasePlace>
   /**
    * These in this order, as far as there is room; all others end, each when its run does. Resolves when what can be done now is under way,
    * and never rejects for an engine that cannot be started.

@@ -4,6 +4,7 @@ import type { CopyEngines, CopyState } from './copy-engines.ts'
 import type { OlderCopy } from './copy-plan.ts'
 import * as changes from './released-changes.ts'
 import {
+  type DeploymentStatus,
   isComingUp,
   isServing,
   type Progress,
@@ -14,7 +15,7 @@ import {
 import type { DeploymentChange } from './released-store.ts'
 
 interface StepDeps {
-  readonly engines: Pick<CopyEngines, 'look' | 'canStart'>
+  readonly engines: Pick<CopyEngines, 'look' | 'place'>
   readonly startWithinMs?: number
   readonly clock: Clock
 }
@@ -57,12 +58,9 @@ function createComingUp(engines: StepDeps['engines'], startWithinMs: number) {
     const isTrial = isServing(deployment) && pending !== null
     const status = isTrial ? pending.status : deployment.status
     const state = engines.look(pool)
-    if (!(await engines.canStart(isTrial ? pending.releaseId : releaseId)))
-      return changes.fail(
-        deployment,
-        'start: the folder of this release is not on this machine; cut the release again',
-        at,
-      )
+    const found = await engines.place(deployment.accountId, isTrial ? pending.releaseId : releaseId)
+    if (found.place === 'gone') return changes.fail(deployment, `start: ${found.reason}`, at)
+    if (found.place === 'coming') return bringing(deployment, status, at)
     if (state.failure !== null) return changes.fail(deployment, `start: ${state.failure}`, at)
     const progress = toProgress(deployment, state, at)
     if (at.getTime() - progress.startedAtMs > startWithinMs)
@@ -79,6 +77,14 @@ function createComingUp(engines: StepDeps['engines'], startWithinMs: number) {
     const isOld = at.getTime() - (deployment.progress?.updatedAtMs ?? 0) >= PROGRESS_EVERY_MS
     return isOld && status === 'starting' ? changes.step(deployment, { status, progress }, at) : null
   }
+}
+
+/** Its folder is being made; the time for starting begins when it is there. */
+function bringing(deployment: ReleasedDeployment, status: DeploymentStatus, at: Date): DeploymentChange | null {
+  const nowMs = at.getTime()
+  if (nowMs - (deployment.progress?.updatedAtMs ?? 0) < PROGRESS_EVERY_MS) return null
+  const progress = { step: 'staging_models' as const, startedAtMs: nowMs, updatedAtMs: nowMs, attempt: 1 }
+  return changes.step(deployment, { status: status === 'queued' ? 'provisioning' : status, progress }, at)
 }
 
 function createJudge(engines: StepDeps['engines']) {

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import type { Clock } from '../../../../../lib/clock.ts'
 import type { KeeperNews } from '../../../../../lib/processes/keep-child.ts'
-import { findFreePort, KEEPER, readLines } from '../../../../../lib/processes/kept-process.ts'
+import { findFreePort, KEEPER, readLines, type SystemUser } from '../../../../../lib/processes/kept-process.ts'
 import { type Backoff, createBackoff, settlesWithin, sleep } from '../../../../../lib/waiting/sleep.ts'
 import { rememberGroup } from './launched-groups.ts'
 import { splitCommand, withPort } from './split-command.ts'
@@ -22,6 +22,8 @@ export interface LaunchOptions {
   readonly rememberIn?: string
   /** Of the started process; absent: ours. */
   readonly env?: NodeJS.ProcessEnv
+  /** Who it runs as; absent or null: as we do. */
+  readonly user?: SystemUser | null
   /** Absent: a free one. */
   readonly port?: number
   /** How long its processes may take to end by themselves. */
@@ -122,6 +124,7 @@ export class Supervisor {
     const child = spawn(process.execPath, [KEEPER, String(this.#killGraceMs), ...args], {
       cwd: this.#options.cwd,
       env: this.#options.env,
+      ...(this.#options.user ?? {}),
       // A group of its own: a signal from the terminal is ours to pass on, and one kill ends everything.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
