@@ -39,6 +39,8 @@ const JOB: Sample = {
     code: null,
     attempts: null,
     title: 'Postcard',
+    not_before: null,
+    queue_until: null,
     output_types: 0,
     origin: '{"key":"k"}',
     hook: null,
@@ -103,6 +105,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
   audit_log: [{ seq: 2, actor: 'me', action: 'grant', subject: 'ann', at: 3, details: '{}', outcome: 'done' }],
   rate_limit: [{ account_id: 'ann', booked_until: 1_700_000_000_000_000 }],
   prompt_number: [{ account_id: 'ann', next: 12 }],
+  queue_pause: [{ scope: 'account', name: 'ann', reason: 'upkeep', paused_at: 5_000 }],
   output_number: [{ account_id: 'ann', folder: '', prefix: 'pic', last: 8 }],
   history_clear: [{ account_id: 'ann', at: 99 }],
   endpoint: [
@@ -238,6 +241,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
   job: [
     {
       ...JOB,
+      ...{ priority: -9_999_998, not_before: 60_000, queue_until: 90_000 },
       ...{ id: LIVE, seq: 11, status: 'queued', needs_extra_data: 3, input_count: 1, needs: 'lane', engine_losses: 1 },
       ...{
         price_second: 5,
