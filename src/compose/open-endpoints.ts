@@ -41,8 +41,8 @@ interface EndpointParts {
   /** null: there are none. */
   readonly deployments: Pick<Deployments, 'mayUse'> | null
   /** null: the local kind, where nothing costs anything. */
-  readonly shared: Pick<SharedAccounts, 'priceFor'> | null
-  readonly moderation: Pick<OpenedModeration, 'runCheck' | 'outputCheck'>
+  readonly shared: Pick<SharedAccounts, 'priceFor' | 'accounts'> | null
+  readonly moderation: Pick<OpenedModeration, 'runCheck' | 'asksHooks'>
   readonly turns: Turns
   readonly clock: Clock
 }
@@ -71,7 +71,11 @@ export function openEndpoints({ store, directory, jobs, assets, turns, clock, ..
     nodes: () => catalog(null),
   })
   const mayUse = (accountId: string, id: string) => parts.deployments?.mayUse(accountId, id) === true
-  const endpoints = createEndpoints({ store: store.endpoints, service, clock, draft, mayUse })
+  const { shared } = parts
+  const endpoints = createEndpoints({
+    ...{ store: store.endpoints, service, clock, draft, mayUse },
+    ...(shared !== null && { isActive: (accountId) => shared.accounts.find(accountId)?.status === 'active' }),
+  })
   const { submit, submitBatch, trySubmit } = jobs
   const runs = createRunEndpoint({
     ...{ endpoints, submit, submitBatch, trySubmit, random, mayUse, takeFiles: assets.takeFiles },
@@ -85,7 +89,6 @@ export function openEndpoints({ store, directory, jobs, assets, turns, clock, ..
     ...{ cancel: jobs.cancel, wait: waitsOfCalls.wait },
   })
   const provider = createLocalProvider({ engine: parts.engine, calls })
-  const isChecked = parts.moderation.runCheck !== null || parts.moderation.outputCheck !== null
   const priceOf = (accountId: string, pool: string | null) =>
     parts.shared?.priceFor(accountId, pool ?? DEFAULT_POOL) ?? null
   return {
@@ -100,7 +103,7 @@ export function openEndpoints({ store, directory, jobs, assets, turns, clock, ..
     }),
     /** A workflow of the catalogue runs at once, so no hook would be asked about it; as an endpoint it is a job. */
     whyWithheld: ({ provider: name }: Pick<Model, 'provider'>): string | null =>
-      name === LOCAL && isChecked ? RUN_AS_ENDPOINT : null,
+      name === LOCAL && parts.moderation.asksHooks ? RUN_AS_ENDPOINT : null,
     offer(models: OfferedModels): void {
       offered = models
     },

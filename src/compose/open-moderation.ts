@@ -12,9 +12,11 @@ import type { Config } from '../config/config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { SigningKey } from '../domain/assets/signed-url.ts'
 import { createOutputCheck, MAX_CHANGE_BYTES, type OutputCheck } from '../domain/jobs/outputs/check-outputs.ts'
+import { withHiddenRuns } from '../domain/jobs/outputs/hidden-runs.ts'
 import { type AskHook, createAskHook, type HookName, type HookObserver } from '../domain/moderation/ask-hook.ts'
 import { type CheckLinks, createCheckLinks } from '../domain/moderation/check-links.ts'
 import { createRunCheck, type RunCheck } from '../domain/moderation/check-run.ts'
+import type { OpenedBlobs } from './storage/open-blobs.ts'
 
 interface ModerationParts {
   readonly secrets: Pick<Secrets, 'moderation'>
@@ -26,13 +28,15 @@ interface ModerationParts {
   readonly turns: Turns
   readonly clock: Clock
   readonly log: Log
+  readonly opened: Pick<OpenedBlobs, 'blobs'>
 }
 
 export interface OpenedModeration extends AsyncDisposable {
   /** null: no hook is asked before runs. */
   readonly runCheck: RunCheck | null
-  /** null: no hook is asked before outputs are handed out. */
-  readonly outputCheck: OutputCheck | null
+  readonly outputCheck: OutputCheck
+  /** Whether a hook is asked before runs, or before outputs. */
+  readonly asksHooks: boolean
   readonly links: CheckLinks
 }
 
@@ -60,20 +64,22 @@ export function openModeration(config: Config, parts: ModerationParts): OpenedMo
   }
 
   const common = { links, baseUrl: createBaseUrl(config, parts.ownUrl), coversJobs, newId: newUuidV4 }
+  const outputHook =
+    beforeOutputs === null
+      ? null
+      : createOutputCheck({
+          ...common,
+          ask: openHook('before_outputs', beforeOutputs),
+          linkMs: toLinkMs(beforeOutputs),
+          identity: createHash('sha256').update(`before_outputs ${beforeOutputs.url}`).digest('base64url'),
+        })
   return {
+    asksHooks: beforeRun !== null || beforeOutputs !== null,
     runCheck:
       beforeRun === null
         ? null
         : createRunCheck({ ...common, ask: openHook('before_run', beforeRun), linkMs: toLinkMs(beforeRun) }),
-    outputCheck:
-      beforeOutputs === null
-        ? null
-        : createOutputCheck({
-            ...common,
-            ask: openHook('before_outputs', beforeOutputs),
-            linkMs: toLinkMs(beforeOutputs),
-            identity: createHash('sha256').update(`before_outputs ${beforeOutputs.url}`).digest('base64url'),
-          }),
+    outputCheck: withHiddenRuns(outputHook, { blobs: parts.opened.blobs, newId: newUuidV4 }),
     links,
     [Symbol.asyncDispose]: () => opening.disposeAsync(),
   }

@@ -71,7 +71,7 @@ interface GatewayParts {
   readonly directory: EngineDirectory
   readonly follow: () => Promise<void>
   readonly runModel: RunModel
-  readonly outputCheck: OutputCheck | null
+  readonly outputCheck: OutputCheck
   readonly heartbeat: Heartbeat
   readonly turns: Turns
   readonly clock: Clock
@@ -92,7 +92,7 @@ export function openWorkerGateway({
     store: store.jobs,
     assets: store.assets,
     hasBlob: assets.hasBlob,
-    outputCheck: outputCheck && { ...outputCheck, storeHeld: assets.storeHeld },
+    outputCheck: { ...outputCheck, storeHeld: assets.storeHeld },
     storageLeft: assets.quota.leftFor,
     registry: store.engines,
     nodes: store.nodes,

@@ -2,6 +2,7 @@
  * Messages as POST requests. Addresses of accounts are called through connections that lead to public addresses only; those of the
  * operator's own configuration may lie anywhere. Redirects are not followed: the owner of an endpoint that moves changes its address.
  */
+
 import { isIP } from 'node:net'
 import { ExchangeError, type OutboundClient, openOutboundClient } from '../../../lib/outbound/exchange.ts'
 import {
@@ -14,6 +15,9 @@ import {
   unwrapBlocked,
 } from '../../../lib/outbound/network.ts'
 import { signMessage } from '../../../lib/standard-webhooks.ts'
+import type { JobError } from '../../domain/jobs/job.ts'
+import { toToldError } from '../../domain/jobs/outputs/hidden-runs.ts'
+import { isOfOther } from '../../domain/jobs/submit/job-labels.ts'
 import type { SendAnswer, WebhookSender } from '../../domain/webhooks/sender.ts'
 import type { AttemptOutcome, Message, MessageType } from '../../domain/webhooks/webhook.ts'
 
@@ -162,16 +166,21 @@ const toJob: ToData = ({ subject }, facts) => ({
   expires_at: toTime(facts['expires_at']),
   attempt: facts['attempt'],
   metadata: facts['metadata'],
-  error: toError(facts['error'] as Facts | null),
+  error: toError(facts['error'] as Facts | null, isOfOther((facts['metadata'] ?? {}) as Record<string, string>)),
   output_count: facts['output_count'],
   outputs: (facts['outputs'] as readonly Facts[]).map(toOutput),
   ...(facts['reused_from'] !== undefined && { reused_from: facts['reused_from'] }),
 })
 
 /** Without the traceback, which may be long: the job has it. */
-function toError(error: Facts | null): object | null {
+function toError(error: Facts | null, isHidden: boolean): object | null {
   if (error === null) return null
-  const { code, message, nodeId = null, classType = null } = error
+  const {
+    code,
+    message,
+    nodeId = null,
+    classType = null,
+  } = isHidden ? toToldError(error as unknown as JobError) : error
   return { code, message, node_id: nodeId, class_type: classType }
 }
 

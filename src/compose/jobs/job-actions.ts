@@ -190,7 +190,7 @@ function createPoolWorkers(config: JobsConfig, parts: JobParts, { reader, verdic
       findWeights: (wanted) => directory.findWeights(wanted, pool),
       verdicts: { ...verdicts, withdraw: (lease, now) => store.jobs.withdraw(lease, now) },
       storeBlob: parts.assets.storeBlob,
-      ...(outputCheck !== null && { outputCheck: { ...outputCheck, storeHeld: parts.assets.storeHeld } }),
+      outputCheck: { ...outputCheck, storeHeld: parts.assets.storeHeld },
       blobs: parts.blobs,
       newId: newUuidV4,
       // Whoever sees the job knows which process runs it.
@@ -295,7 +295,7 @@ function createSubmits(
     mustTakeJobs: parts.mustTakeJobs,
     mustRunModels: parts.mustRunModels,
     toHook: parts.toHook,
-    ...(outputCheck !== null && { checkedBy: outputCheck.keyOf }),
+    checkedBy: outputCheck.keyOf,
     retryAfterSeconds: estimate.retryAfterSeconds,
     // Beside other processes, whatever still reaches this one is taken: another one runs it.
     isClosing: () => store.isExclusive && worker.stats().isDraining,

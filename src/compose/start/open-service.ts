@@ -135,7 +135,9 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     await openWebhooks(config, { ...common, store, bus, glance, network, observer: metrics.deliveryObserver }),
   )
   const ownUrl = () => toOwnUrl(config, listening.promise)
-  const moderation = opening.use(openModeration(config, { ...common, turns, ownUrl, observer: metrics.hookObserver }))
+  const moderation = opening.use(
+    openModeration(config, { ...common, opened: base.opened, turns, ownUrl, observer: metrics.hookObserver }),
+  )
   const running = await openJobs(config, {
     ...{ base, callers, engines, bus, assets, sealer, turns, webhooks, moderation, opening },
     observer: metrics.observer,

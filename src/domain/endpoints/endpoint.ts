@@ -189,13 +189,27 @@ export interface EndpointSettings {
   /** Further names under which image clients ask for it. */
   readonly models: readonly string[]
   readonly limits: RunLimits
+  /** The ids of other accounts that may call it, under `owner/name`; of EVERYONE, whoever has an account. */
+  readonly callers: readonly string[]
   /** Set by operators; null: what the pool of its runs costs. */
   readonly price: EndpointPrice | null
 }
 
 export const DEFAULT_SETTINGS: EndpointSettings = {
-  ...{ deployment: null, isTool: true, models: [] },
+  ...{ deployment: null, isTool: true, models: [], callers: [] },
   ...{ limits: NO_LIMITS, price: null },
+}
+
+/** Among callers: every account. */
+export const EVERYONE = '*'
+
+/** What an account calls it by: one of another account has its owner before its name. */
+export function nameFor(accountId: string, { accountId: owner, name }: Pick<Endpoint, 'accountId' | 'name'>): string {
+  return owner === accountId ? name : `${owner}/${name}`
+}
+
+export function mayCall(accountId: string, { accountId: owner, settings }: Endpoint): boolean {
+  return owner === accountId || settings.callers.includes(accountId) || settings.callers.includes(EVERYONE)
 }
 
 /** What a run costs that succeeds. One that was canceled after it had begun costs its seconds, one that fails nothing. */

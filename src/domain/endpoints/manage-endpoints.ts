@@ -5,6 +5,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { isPlainLine, isPlainText } from '../../../lib/text/plain-text.ts'
+import { isAccountId } from '../accounts/account.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import { changeLimits, type LimitsChange } from '../jobs/limits/run-limits.ts'
 import type { ConvertWarning } from '../workflows/convert/prompt/write-prompt.ts'
@@ -15,6 +16,7 @@ import {
   type EndpointInput,
   type EndpointSettings,
   type EndpointVersion,
+  EVERYONE,
   type VersionContent,
 } from './endpoint.ts'
 import type { EndpointChange, EndpointKey, EndpointStore } from './endpoint-store.ts'
@@ -97,6 +99,8 @@ interface EndpointsDeps {
   readonly draft: (request: DraftRequest) => Promise<Draft>
   /** Whether the account may run jobs there; left out: there are no deployments that could be named. */
   readonly mayUse?: MayUseDeployment
+  /** Whether the account may run anything; left out: it always may. */
+  readonly isActive?: (accountId: string) => boolean
   readonly limit?: number
 }
 
@@ -112,7 +116,11 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
   const { store, clock, draft } = deps
   const found = deps.service === undefined ? store : withService(store, deps.service)
   const versions = createVersionReader(found)
-  const { findOwn: findAny, ...reach } = createReach(found, versions)
+  const { findOwn: findAny, ...reach } = createReach(found, versions, {
+    find: (key) => store.find(key),
+    versions: createVersionReader(store),
+    isActive: deps.isActive ?? (() => true),
+  })
 
   async function findOwn(key: EndpointKey): Promise<Endpoint> {
     const endpoint = await findAny(key)
@@ -173,7 +181,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
 
 /** Judged by the version that is current; where another publish came between, judged anew by what that left. */
 function createPublish(
-  { store, clock, draft, limit, mayUse }: Required<Omit<EndpointsDeps, 'service'>>,
+  { store, clock, draft, limit, mayUse }: Required<Omit<EndpointsDeps, 'service' | 'isActive'>>,
   versions: FindVersion,
 ): Endpoints['publish'] {
   return async (request) => {
@@ -256,12 +264,13 @@ interface Texts {
   readonly title?: string
   readonly description?: string
   readonly note?: string
-  readonly settings?: Pick<SettingsChange, 'models'>
+  readonly settings?: Pick<SettingsChange, 'models' | 'callers'>
 }
 
 const MAX_TITLE = 200
 const MAX_DESCRIPTION = 20_000
 const MAX_MODELS = 20
+const MAX_CALLERS = 1000
 const NOT_PLAIN = 'must have no control characters, and none that turn its order around'
 
 function checkTexts({ title = '', description = '', note = '', settings }: Texts): void {
@@ -273,6 +282,15 @@ function checkTexts({ title = '', description = '', note = '', settings }: Texts
   for (const [field, text] of [['description', description] as const, ['note', note] as const])
     if (!isPlainText(text)) throw invalidField(field, NOT_PLAIN)
   if ((settings?.models?.length ?? 0) > MAX_MODELS) throw invalidField('models', `must be at most ${MAX_MODELS} names`)
+  // Whether there is such an account is nobody else's to know.
+  const callers = settings?.callers ?? []
+  if (callers.length > MAX_CALLERS) throw invalidField('callers', `must be at most ${MAX_CALLERS} accounts`)
+  const wrong = callers.find((each) => each !== EVERYONE && !isAccountId(each))
+  if (wrong !== undefined)
+    throw invalidField(
+      'callers',
+      `must be ids of accounts, or ${EVERYONE} for every account, and ${JSON.stringify(wrong.slice(0, 64))} is neither`,
+    )
 }
 
 /** Throws breaking_change. */

@@ -3,9 +3,10 @@
  * call that names no version gets the current one, or the first that the key was given.
  */
 import { BoundedMap } from '../../../lib/bounded-map.ts'
+import { isAccountId } from '../accounts/account.ts'
 import type { Caller } from '../accounts/caller.ts'
 import { ServiceError } from '../errors.ts'
-import type { Endpoint, EndpointVersion } from './endpoint.ts'
+import { type Endpoint, type EndpointVersion, mayCall, nameFor } from './endpoint.ts'
 import type { EndpointKey, EndpointStore, VersionSummary } from './endpoint-store.ts'
 import { isName, type Offered, type ReadEndpoints } from './offered.ts'
 import { compareVersions, type VersionDifference } from './versions.ts'
@@ -27,6 +28,10 @@ export interface Reach {
   ): Promise<readonly Endpoint[]>
   /** `reference`: a name, or a name and a version: `portrait`, `portrait@7`, `portrait@stable`, `portrait@latest`. */
   resolve(caller: EndpointCaller, reference: string): Promise<Resolved>
+  /** As `find`, and likewise. */
+  findToCall(caller: EndpointCaller, called: string): Promise<Endpoint>
+  /** As `resolve`, and of another account what it lets this one call, as `owner/name`. Only for what callers may see. */
+  resolveToCall(caller: EndpointCaller, reference: string): Promise<Resolved>
   /** Of a further name under which image clients ask for an endpoint; null: nobody's. */
   findByModel(caller: EndpointCaller, model: string): Promise<Endpoint | null>
   /** Equal content may be published under several names. */
@@ -45,10 +50,20 @@ export interface Reach {
 
 const NUMBER = /^[1-9]\d{0,8}$/
 
-/** `findOwn`: whoever asks may reach everything. */
+/** What leads to endpoints of other accounts. */
+interface OthersEndpoints {
+  /** Without what the service offers. */
+  readonly find: EndpointStore['find']
+  readonly versions: FindVersion
+  /** Whether the account may run anything. */
+  readonly isActive: (accountId: string) => boolean
+}
+
+/** `findOwn`: whoever asks may reach everything. `others` left out: no account reaches what another one has. */
 export function createReach(
   store: Omit<ReadEndpoints, 'findVersion'>,
   versions: FindVersion,
+  others: OthersEndpoints | null = null,
 ): Reach & { readonly findOwn: (key: EndpointKey) => Promise<Endpoint> } {
   async function findWithin(caller: EndpointCaller, name: string): Promise<Endpoint> {
     if (!isWithin(caller, name)) throw noEndpoint()
@@ -62,12 +77,21 @@ export function createReach(
   }
 
   async function resolve(caller: EndpointCaller, reference: string): Promise<Resolved> {
-    const { name, selector: asked } = readReference(reference)
-    const endpoint = await findWithin(caller, name)
-    const { selector, number } = selectWithin(caller, endpoint, asked)
-    const version = await versions(endpoint, number)
-    if (version === null) throw noVersion(name, selector ?? String(number))
-    return { endpoint, version, alias: selector !== null && !NUMBER.test(selector) ? selector : null }
+    const { name, selector } = readReference(reference)
+    return select(caller, await findWithin(caller, name), { called: name, asked: selector, versions })
+  }
+
+  const findToCall = (caller: EndpointCaller, called: string): Promise<Endpoint> => {
+    const { owner, name } = readOwner(called)
+    return owner === null || owner === caller.accountId ? findWithin(caller, name) : findOthers(others, caller, called)
+  }
+
+  async function resolveToCall(caller: EndpointCaller, reference: string): Promise<Resolved> {
+    const { name, selector } = readReference(reference)
+    const endpoint = await findToCall(caller, name)
+    const called = nameFor(caller.accountId, endpoint)
+    const read = endpoint.accountId === caller.accountId ? versions : (others?.versions ?? versions)
+    return select(caller, endpoint, { called, asked: selector, versions: read })
   }
 
   async function findMany(accountId: string, names: readonly string[]): Promise<Endpoint[]> {
@@ -79,6 +103,8 @@ export function createReach(
     findOwn,
     find: findWithin,
     resolve,
+    findToCall,
+    resolveToCall,
     async list(caller, { after, limit }) {
       if (caller.endpoints === null) return store.list(caller.accountId, { after, limit })
       const names = namesWithin(caller.endpoints).filter((name) => name > (after ?? ''))
@@ -135,23 +161,62 @@ function namesWithin(endpoints: readonly string[]): string[] {
 }
 
 /** The newest first; null: all versions. */
-function numbersWithin(caller: EndpointCaller, endpoint: Endpoint): readonly number[] | null {
-  const selectors = selectorsWithin(caller, endpoint.name)
+function numbersWithin(
+  caller: EndpointCaller,
+  endpoint: Endpoint,
+  called: string = endpoint.name,
+): readonly number[] | null {
+  const selectors = selectorsWithin(caller, called)
   if (selectors === null) return null
   const numbers = selectors.map((selector) => findVersionNumber(endpoint, selector)).filter((number) => number !== null)
   return [...new Set(numbers)].sort((one, other) => other - one)
 }
 
 function canReach(caller: EndpointCaller, endpoint: Endpoint | null, number: number): boolean {
-  return endpoint !== null && numbersWithin(caller, endpoint)?.includes(number) !== false
+  return endpoint !== null && isAmong(numbersWithin(caller, endpoint), number)
+}
+
+function isAmong(numbers: readonly number[] | null, number: number): boolean {
+  return numbers?.includes(number) !== false
+}
+
+interface Selection {
+  /** The name by which the caller, and its key, know the endpoint. */
+  readonly called: string
+  /** null: no version is named. */
+  readonly asked: string | null
+  readonly versions: FindVersion
 }
 
 /** A call that names no version gets the current one, or the first that the key was given. */
-function selectWithin(caller: EndpointCaller, endpoint: Endpoint, asked: string | null) {
-  const selector = asked ?? selectorsWithin(caller, endpoint.name)?.[0] ?? null
+async function select(
+  caller: EndpointCaller,
+  endpoint: Endpoint,
+  { called, asked, versions }: Selection,
+): Promise<Resolved> {
+  const selector = asked ?? selectorsWithin(caller, called)?.[0] ?? null
   const number = findVersionNumber(endpoint, selector)
-  if (number === null || !canReach(caller, endpoint, number)) throw noVersion(endpoint.name, selector ?? '')
-  return { selector, number }
+  if (number === null || !isAmong(numbersWithin(caller, endpoint, called), number))
+    throw noVersion(called, selector ?? '')
+  const version = await versions(endpoint, number)
+  if (version === null) throw noVersion(called, selector ?? String(number))
+  return { endpoint, version, alias: selector !== null && !NUMBER.test(selector) ? selector : null }
+}
+
+/** One that is not there and one that is not this account's to call are the same to it. */
+async function findOthers(others: OthersEndpoints | null, caller: EndpointCaller, called: string): Promise<Endpoint> {
+  const { owner, name } = readOwner(called)
+  const isNamed = owner !== null && isAccountId(owner) && isName(name) && isWithin(caller, called)
+  const endpoint = isNamed && others !== null ? await others.find({ accountId: owner, name }) : null
+  if (endpoint === null || !mayCall(caller.accountId, endpoint) || others?.isActive(endpoint.accountId) !== true)
+    throw noEndpoint()
+  return endpoint
+}
+
+/** `owner` null: it names none. */
+function readOwner(called: string): { readonly owner: string | null; readonly name: string } {
+  const at = called.indexOf('/')
+  return at === -1 ? { owner: null, name: called } : { owner: called.slice(0, at), name: called.slice(at + 1) }
 }
 
 function readReference(reference: string): { readonly name: string; readonly selector: string | null } {

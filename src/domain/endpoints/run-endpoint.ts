@@ -23,7 +23,7 @@ import type { CheckedBytes } from '../moderation/check-links.ts'
 import type { RunCheck } from '../moderation/check-run.ts'
 import { checkInputs } from './check-inputs.ts'
 import type { InputProblem } from './endpoint.ts'
-import { type EndpointSettings, type EndpointVersion, type Place, scopeOfEndpoint, toJobPrice } from './endpoint.ts'
+import { type Endpoint, type EndpointVersion, nameFor, type Place, scopeOfEndpoint, toJobPrice } from './endpoint.ts'
 import { fillGraph } from './fill-graph.ts'
 import { type InputFile, isNewFile, type TakeFiles } from './input-files.ts'
 import type { MayUseDeployment } from './manage-endpoints.ts'
@@ -61,7 +61,7 @@ interface BatchRunRequest extends Omit<RunRequest, 'inputs'> {
 }
 
 interface RunDeps {
-  readonly endpoints: Pick<Reach, 'resolve'>
+  readonly endpoints: Pick<Reach, 'resolveToCall'>
   readonly submit: Submit
   readonly submitBatch: SubmitBatch
   readonly trySubmit: TrySubmit
@@ -90,15 +90,17 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
   const { submit, submitBatch } = deps
 
   async function resolve(request: Pick<RunRequest, 'accountId' | 'endpoints' | 'reference'>): Promise<Resolved> {
-    const resolved = await deps.endpoints.resolve(request, request.reference)
-    const { name, state, settings } = resolved.endpoint
-    if (state !== 'ready') throw stopped(name)
-    mustRunThere(request.accountId, name, settings)
+    const resolved = await deps.endpoints.resolveToCall(request, request.reference)
+    if (resolved.endpoint.state !== 'ready') throw stopped(nameFor(request.accountId, resolved.endpoint))
+    mustRunThere(request.accountId, resolved.endpoint)
     return resolved
   }
 
-  function mustRunThere(accountId: string, name: string, { deployment }: EndpointSettings): void {
-    if (deployment === null || deps.mayUse(accountId, deployment)) return
+  /** Where its owner runs it: callers of other accounts need not have that deployment. */
+  function mustRunThere(accountId: string, endpoint: Endpoint): void {
+    const { deployment } = endpoint.settings
+    if (deployment === null || deps.mayUse(endpoint.accountId, deployment)) return
+    const name = nameFor(accountId, endpoint)
     throw new ServiceError('endpoint_stopped', `the endpoint ${name} runs on a deployment that its account may not use`)
   }
 
@@ -110,14 +112,14 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
         const made = await submit({ ...toTerms(resolved, request), ...job })
         return { ...resolved, inputs, job: made }
       } catch (error) {
-        throw toInputRefusal(error, resolved.version)
+        throw toTold(error, resolved, request.accountId)
       }
     },
     async tryRun(request) {
-      const resolved = await deps.endpoints.resolve(request, request.reference)
-      const { name, state, settings } = resolved.endpoint
-      mustRunThere(request.accountId, name, settings)
-      const found = state === 'ready' ? [] : [stopped(name)]
+      const resolved = await deps.endpoints.resolveToCall(request, request.reference)
+      mustRunThere(request.accountId, resolved.endpoint)
+      const isReady = resolved.endpoint.state === 'ready'
+      const found = isReady ? [] : [stopped(nameFor(request.accountId, resolved.endpoint))]
       const { areTexts = false, accountId } = request
       const checked = checkInputs(resolved.version.inputs, request.inputs, { areTexts, random: deps.random })
       const files = checked.files.filter(({ value }) => !isNewFile(value))
@@ -136,7 +138,7 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
         complaints: tried.complaints
           .filter(isKnown)
           .flatMap((complaint) => withoutPlaces(complaint, notThere))
-          .map((complaint) => toInputRefusal(complaint, resolved.version) as ServiceError),
+          .map((complaint) => toTold(complaint, resolved, accountId) as ServiceError),
       }
     },
     async runMany({ items, isWhole, digest, ...request }) {
@@ -153,6 +155,7 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
       return submitBatch({
         ...toTerms(resolved, request),
         ...{ digest, isWhole, items: ready, changes: null },
+        tell: (error) => toTold(error, resolved, request.accountId),
       })
     },
   }
@@ -164,9 +167,11 @@ function stopped(name: string): ServiceError {
 
 /** What holds for every job of the request: whose it is, where it runs, what it may cost, and what it has to fit into. */
 function toTerms(
-  { endpoint: { name, settings } }: Resolved,
+  { endpoint }: Resolved,
   { accountId, keyId = null, pool = null, idempotencyKey, within = [] }: Omit<RunRequest, 'inputs'>,
 ) {
+  const { settings } = endpoint
+  const name = nameFor(accountId, endpoint)
   const own = toBound(scopeOfEndpoint(name), `the endpoint ${name}`, settings.limits)
   return {
     ...{ accountId, keyId, pool: settings.deployment ?? pool, idempotencyKey },
@@ -205,7 +210,10 @@ async function prepareChecked(
   // What the hook gives is checked as what a caller gives: as values of their types, whatever the call came as.
   const again = async (inputs: JsonObject) =>
     (await prepare(deps, resolved, { ...request, areTexts: false }, inputs, known)).call
-  const changed = await deps.check.call({ ...facts, endpoint: { name: endpoint.name, version: version.number } }, again)
+  const changed = await deps.check.call(
+    { ...facts, endpoint: { name: nameFor(accountId, endpoint), version: version.number } },
+    again,
+  )
   return changed ?? call
 }
 
@@ -255,7 +263,7 @@ function toInputFiles(files: ReturnType<typeof checkInputs>['files']): InputFile
 
 function toCall(
   { endpoint, version }: Resolved,
-  { extraData, metadata, priority, webhook, reuse, share }: CallTerms,
+  { accountId, extraData, metadata, priority, webhook, reuse, share }: CallTerms,
   all: ReadonlyMap<string, JsonValue>,
 ): PreparedCall {
   const inputs = Object.fromEntries(
@@ -264,7 +272,7 @@ function toCall(
   return {
     ...{ inputs, extraData, priority, webhook: webhook ?? null, reuse: reuse ?? null, isChecked: true },
     workflow: fillGraph(parseLosslessJson(version.graph) as JsonObject, version.inputs, inputs),
-    metadata: { ...metadata, ...toRunLabels({ name: endpoint.name, version: version.number, share }) },
+    metadata: { ...metadata, ...toRunLabels({ name: nameFor(accountId, endpoint), version: version.number, share }) },
     endpointInputs: toKeptInputs(inputs),
   }
 }
@@ -299,6 +307,26 @@ function toInputRefusal(error: unknown, { inputs }: EndpointVersion): unknown {
     }
   }
   return problems.length === 0 ? error : invalidInput(problems)
+}
+
+/** A caller of another account cannot mend what its owner has published, and must not learn from a refusal what that is made of. */
+function toTold(error: unknown, { endpoint, version }: Resolved, accountId: string): unknown {
+  const told = toInputRefusal(error, version)
+  if (endpoint.accountId === accountId || !(told instanceof ServiceError)) return told
+  if (told.refusal === 'invalid_workflow' || told.refusal === 'missing_asset')
+    return new ServiceError(
+      'endpoint_stopped',
+      `the endpoint ${nameFor(accountId, endpoint)} cannot run at the moment; only its owner can put that right`,
+    )
+  if (told.refusal !== 'invalid_input') return told
+  const problems = (told.details?.['inputs'] ?? []) as readonly InputProblem[]
+  return invalidInput(
+    problems.map((problem) =>
+      problem.reason === 'not_available'
+        ? { name: problem.name, reason: problem.reason, message: `${problem.name}: this is not available there` }
+        : problem,
+    ),
+  )
 }
 
 /** Without what is said of these values of the graph, none of which is the one that would run. */

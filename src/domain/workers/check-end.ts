@@ -60,11 +60,12 @@ export function createCheckEnd({ outputCheck, held, bus }: CheckEndDeps): CheckE
       if ((change.outputs ?? []).length === 0) return change
       throw invalidField('change.outputs', 'must come with the end of the run, because they are checked then')
     }
-    if (finish.status !== 'succeeded') return toCheckedEnd({ ...change, finish }, { verdict: 'withhold' })
+    if (finish.status !== 'succeeded')
+      return toCheckedEnd({ ...change, finish }, { verdict: 'withhold' }, claim.job.metadata)
     const known = asked.get(lease.leaseId)
     const verdict = known ?? ask(lease, claim, change).finally(() => asked.delete(lease.leaseId))
     if (known === undefined) asked.set(lease.leaseId, verdict)
-    return toCheckedEnd({ ...change, finish }, await verdict)
+    return toCheckedEnd({ ...change, finish }, await verdict, claim.job.metadata)
   }
 }
 

@@ -7,8 +7,10 @@ import { isUuid } from '../../../lib/ids.ts'
 import { isStoreAway } from '../errors.ts'
 import type { EventBus, JobMove, Unsubscribe } from '../events/event-bus.ts'
 import type { LiveEvent } from '../events/live-event.ts'
+import type { Job } from '../jobs/job.ts'
 import type { Lease } from '../jobs/job-store.ts'
-import { type OutputCheck, toWithheld } from '../jobs/outputs/check-outputs.ts'
+import type { OutputCheck } from '../jobs/outputs/check-outputs.ts'
+import { toHeldEvent } from '../jobs/outputs/hidden-runs.ts'
 import { toBounded } from '../jobs/run/run-steps.ts'
 import type { Heartbeat } from '../service-nodes/heartbeat.ts'
 import { type HeldClaims, toLease, toLeaseId } from './held-claims.ts'
@@ -33,8 +35,8 @@ export interface WorkerLiveDeps {
 interface Watched {
   readonly leaseId: string
   readonly accountId: string
-  /** What the run makes is not told. */
-  readonly isHeld: boolean
+  /** The labels of a run of which it is not told what it makes; null: everything is. */
+  readonly heldOf: Job['metadata'] | null
   /** Only the last event may still come. */
   isEnded: boolean
   /** The last event, if it came before the notice of the job's end. */
@@ -146,8 +148,8 @@ class LiveSession {
     if (watched.size >= MAX_HELD) return
     const lease = toLease(this.#deps.worker, named)
     const { job } = await this.#deps.held.mustFind(lease)
-    const isHeld = this.#deps.outputCheck?.covers(job.metadata) === true
-    watched.set(job.id, { leaseId: lease.leaseId, accountId: job.accountId, isHeld, isEnded: false, lastWord: null })
+    const heldOf = this.#deps.outputCheck?.covers(job.metadata) === true ? job.metadata : null
+    watched.set(job.id, { leaseId: lease.leaseId, accountId: job.accountId, heldOf, isEnded: false, lastWord: null })
   }
 
   async #publish(frame: Buffer): Promise<void> {
@@ -158,7 +160,7 @@ class LiveSession {
     const { jobId } = lease
     const known = this.#watched.get(jobId)
     if (known?.leaseId !== toLeaseId(this.#deps.worker, lease.leaseId)) return
-    const event = known.isHeld ? toWithheld(bounded) : bounded
+    const event = known.heldOf === null ? bounded : toHeldEvent(bounded, known.heldOf)
     if (event === null) return
     const { accountId } = known
     const isLast = isEnd(event)

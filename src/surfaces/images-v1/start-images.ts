@@ -10,7 +10,13 @@ import {
 } from '../../../lib/json/lossless-json.ts'
 import type { Asset } from '../../domain/assets/asset.ts'
 import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
-import type { EndpointVersion, FileInput, MaskConvention, SeedInput } from '../../domain/endpoints/endpoint.ts'
+import {
+  type EndpointVersion,
+  type FileInput,
+  type MaskConvention,
+  nameFor,
+  type SeedInput,
+} from '../../domain/endpoints/endpoint.ts'
 import type { EndpointCaller, Resolved } from '../../domain/endpoints/reach.ts'
 import { invalidField, ServiceError } from '../../domain/errors.ts'
 import { BatchRefusedError } from '../../domain/jobs/batches/submit-batch.ts'
@@ -60,7 +66,7 @@ export async function findModel(
 ): Promise<Resolved> {
   if (model === null) return findOnly({ endpoints }, caller)
   try {
-    return await endpoints.resolve(caller, model)
+    return await endpoints.resolveToCall(caller, model)
   } catch (error) {
     if (!(error instanceof ServiceError) || error.refusal !== 'not_found') throw error
     const aliased = await endpoints.findByModel(caller, model)
@@ -213,7 +219,7 @@ async function submit(parts: ImageParts, call: ImageCall, { endpoint, version, i
     ...{ accountId, keyId, endpoints, pool, idempotencyKey: call.idempotencyKey, areTexts: call.form !== null },
     ...{ extraData: null, priority: 0, metadata: toLabels(call.request) },
     // The version that the inputs were put together for, even if the endpoint moves on in this moment.
-    reference: `${endpoint.name}@${version.number}`,
+    reference: `${nameFor(call.context.accountId, endpoint)}@${version.number}`,
   }
   if (items.length === 1 && call.idempotencyKey === null) return [(await runs.run({ ...common, inputs: items[0] })).job]
   // A batch that comes again with its key and its content is answered with the jobs that it has made.

@@ -78,11 +78,10 @@ export function createSurface(parts: SurfaceParts): Surface {
   }
 }
 
-/** The endpoint that an address names, in the account that calls: there are no others. */
+/** The endpoint that an address names, of the account that calls or of another. */
 function namedBy(request: FastifyRequest, { accountId }: DoorContext): string {
   const { account, name } = request.params as { readonly account: string; readonly name: string }
-  if (account === accountId) return name
-  throw new ServiceError('not_found', `there is no model ${account}/${name}`)
+  return account === accountId ? name : `${account}/${name}`
 }
 
 function createPrediction(app: FastifyInstance, deps: ReplicateDeps): void {
@@ -157,7 +156,12 @@ async function run(request: FastifyRequest, reply: FastifyReply, { body, referen
   const waited = waitMs === null ? { job, hasEnded: true } : await waits.wait(job, waitMs)
   void reply.header('location', `${baseUrl}${PREDICTIONS}/${job.id}`)
   const prediction = toPrediction({
-    ...{ job: waited.job, model: `${accountId}/${endpoint.name}`, version: toVersionId(version), input: inputs },
+    ...{
+      job: waited.job,
+      model: `${endpoint.accountId}/${endpoint.name}`,
+      version: toVersionId(version),
+      input: inputs,
+    },
     ...{ outputs: version.outputs, isNew: true, baseUrl, linkTo: linksOf(waited.job, context, deps) },
   })
   return sendJson(reply, waited.hasEnded ? 201 : 202, stringifyLosslessJson(prediction))
@@ -237,7 +241,7 @@ async function findRun(id: string, context: DoorContext, { parts }: ReplicateDep
 function getReplicateModel(app: FastifyInstance, { parts, door }: ReplicateDeps): void {
   app.get(MODEL, needs('endpoints:run'), async (request, reply) => {
     const context = door.contextOf(request)
-    const { endpoint, version } = await parts.endpoints.endpoints.resolve(context, namedBy(request, context))
+    const { endpoint, version } = await parts.endpoints.endpoints.resolveToCall(context, namedBy(request, context))
     return sendJson(reply, 200, stringifyLosslessJson(toModelView(endpoint, version, context.baseUrl)))
   })
 }

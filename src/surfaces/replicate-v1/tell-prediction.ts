@@ -2,7 +2,8 @@
 import { type JsonObject, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Job, Output } from '../../domain/jobs/job.ts'
-import { type CalledEndpoint, readRunLabels } from '../../domain/jobs/submit/job-labels.ts'
+import { toToldError } from '../../domain/jobs/outputs/hidden-runs.ts'
+import { type CalledEndpoint, isOfOther, readRunLabels } from '../../domain/jobs/submit/job-labels.ts'
 import type { TellAs } from '../../domain/webhooks/webhook.ts'
 import type { Door, DoorContext } from '../kit/jobs/endpoint-door.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
@@ -40,10 +41,14 @@ export async function tell(
   const reference = `${name}@${version}`
   const [origin, known] = await Promise.all([
     originOf(accountId, job.id),
-    endpoints.resolve({ accountId, endpoints: null }, reference).catch(nullIfGone),
+    endpoints.resolveToCall({ accountId, endpoints: null }, reference).catch(nullIfGone),
   ])
   return toPrediction({
-    ...{ job, model: `${accountId}/${name}`, version: known === null ? reference : toVersionId(known.version) },
+    ...{
+      job,
+      model: name.includes('/') ? name : `${accountId}/${name}`,
+      version: known === null ? reference : toVersionId(known.version),
+    },
     input: origin?.endpointInputs == null ? null : parseLosslessJson(origin.endpointInputs),
     ...{ outputs: known?.version.outputs ?? [], isNew: false, isPartial, baseUrl, linkTo: linksOf(job, context, deps) },
   })
@@ -86,13 +91,14 @@ function toJob(
   { accountId, at, facts }: { readonly accountId: string; readonly at: Date; readonly facts: Facts },
 ): ToldJob {
   const time = (name: string) => (typeof facts[name] === 'number' ? new Date(facts[name]) : null)
+  const error = (facts['error'] ?? null) as Job['error']
   const outputs = (facts['outputs'] ?? []) as readonly Facts[]
   return {
     ...{
       id,
       accountId,
       status: (facts['status'] ?? 'running') as Job['status'],
-      error: (facts['error'] ?? null) as Job['error'],
+      error: error !== null && isOfOther((facts['metadata'] ?? {}) as Job['metadata']) ? toToldError(error) : error,
     },
     ...{ createdAt: time('created_at') ?? at, startedAt: time('started_at'), completedAt: time('completed_at') },
     ...{ outputs: outputs.map(toOutput), expiresAt: time('expires_at') ?? at },

@@ -6,6 +6,7 @@ import type { Log } from '../../../lib/log.ts'
 import type { InputProblem } from '../../domain/endpoints/endpoint.ts'
 import type { Refusal, ServiceError } from '../../domain/errors.ts'
 import type { JobError } from '../../domain/jobs/job.ts'
+import { toSafeMessage } from '../../domain/jobs/outputs/hidden-runs.ts'
 import { createErrorBoundary, DEFECT_MESSAGE, REFUSAL_STATUS, toJsonAnswer } from '../kit/answer-errors.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
@@ -82,17 +83,9 @@ function toAnswer(
   return toJsonAnswer(status, { error: { code, message, ...(details !== null && { details }) } }, retryAfterSeconds)
 }
 
-const FAILURES: Readonly<Record<string, string>> = {
-  out_of_memory: 'There was not enough memory for this. Try something smaller.',
-  worker_lost: 'The run was lost on its way. Try it again.',
-  engine_lost: 'The run was lost on its way. Try it again.',
-  interrupted: 'The run was stopped. Try it again.',
-}
-
 /** Why a run failed: what a node says names nodes, files and weights. What the operator's hook says is meant for whoever ran it. */
-export function toSafeFailure({ code, message: said }: JobError): { readonly code: string; readonly message: string } {
-  if (code === 'refused_by_policy') return { code, message: said }
-  const message = Object.hasOwn(FAILURES, code) ? FAILURES[code] : null
-  if (message !== null) return { code, message }
+export function toSafeFailure(error: JobError): { readonly code: string; readonly message: string } {
+  const message = toSafeMessage(error)
+  if (message !== null) return { code: error.code, message }
   return { code: 'failed', message: 'The run failed. Try other inputs, or tell whoever gave you this page.' }
 }

@@ -105,6 +105,7 @@ const noEndpoints: JobsV2Options['endpoints'] = {
   endpoints: {
     ...{ draft: noConversion, publish: noConversion, find: noConversion, list: noConversion, change: noConversion },
     ...{ moveAlias: noConversion, remove: noConversion, resolve: noConversion, listVersions: noConversion },
+    ...{ findToCall: noConversion, resolveToCall: noConversion },
     ...{ findByModel: noConversion, findByHash: noConversion, compare: noConversion },
   },
   missingOf: () => ({ classes: [], weights: [] }),

@@ -1,6 +1,7 @@
 /** Jobs in short by their ids, what is told of one beside its summary, and the outputs of many. */
 import { isUuid } from '../../../../lib/ids.ts'
 import type { JobError, Output, OutputType, Progress } from '../../../domain/jobs/job.ts'
+import { toToldJob } from '../../../domain/jobs/outputs/hidden-runs.ts'
 import { readOrigin, titleOf } from '../../../domain/jobs/submit/job-origin.ts'
 import {
   type JobDetails,
@@ -125,12 +126,14 @@ function* complete(rows: readonly RowOf<typeof summaryRow>[]): Steps<JobSummary[
 function toSummary(row: RowOf<typeof summaryRow>, queuePosition: number | null): JobSummary {
   const { seq: _, outputCount: outputs, thumbId, error, title, ...rest } = row
   const metadata = rest.metadata ?? {}
+  const failed = error === null ? null : (JSON.parse(error.endsWith('}') ? error : `${error}}`) as JobError)
+  const told = toToldJob({ metadata, error: failed, progress: rest.progress })
   return {
     ...rest,
-    ...{ metadata, outputs, queuePosition, priority: toPriority(rest.priority) },
+    ...{ metadata, outputs, queuePosition, progress: told.progress, priority: toPriority(rest.priority) },
     title: titleOf(metadata, title),
     engineId: rest.status === 'queued' ? null : rest.engineId,
-    error: error === null ? null : toError(JSON.parse(error.endsWith('}') ? error : `${error}}`) as JobError),
+    error: told.error && toError(told.error),
     thumb: thumbId === null ? null : { assetId: thumbId },
   }
 }

@@ -85,7 +85,9 @@ export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
 }
 
 const MAX_ENDPOINTS = 50
-const ENDPOINT = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:@[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?)?$/
+// One of another account has that before its name.
+const ENDPOINT =
+  /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\/)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:@[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?)?$/
 
 function checkFields({ accountId, name, scopes, endpoints = null, expiresAt }: NewKey, now: Date): void {
   if (!hasAtMost(name, NAME_MAX_LENGTH)) throw invalidField('name', `must have at most ${NAME_MAX_LENGTH} characters`)

@@ -50,6 +50,8 @@ interface BatchRequest
   extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool' | 'idempotencyKey' | 'giving' | 'within' | 'price'> {
   /** Of the whole request: tells a repetition from another request with the same key. */
   readonly digest: string
+  /** What is said of an item that cannot be accepted; left out: what the checks say. */
+  readonly tell?: (error: unknown) => unknown
   /** All of them or none. */
   readonly isWhole: boolean
   readonly items: readonly ReadItem[]
@@ -283,7 +285,8 @@ function createCheckItems(deps: SubmitBatchDeps) {
         if (read === undefined) return
         try {
           await check(index, read)
-        } catch (error) {
+        } catch (thrown) {
+          const error = request.tell?.(thrown) ?? thrown
           if (!(error instanceof ServiceError) || error.refusal === 'payload_too_large' || OF_ALL.has(error.refusal))
             throw error
           refused.push({ index, refusal: error.refusal, message: error.message, details: error.details })

@@ -21,7 +21,7 @@ import type { Job, JobError, Output } from '../job.ts'
 import type { EndChange } from '../run/committer.ts'
 import { withLine } from '../run/record/log-lines.ts'
 import type { RunRecord, ShownItem } from '../run/record/run-record.ts'
-import { ownLabels, readRunLabels } from '../submit/job-labels.ts'
+import { isOfOther, ownLabels, readRunLabels } from '../submit/job-labels.ts'
 import { type RunEndStatus, statesBeforeEnd } from '../transitions.ts'
 
 /** Of an answer that brings other bytes, in base64. */
@@ -33,7 +33,8 @@ export type OutputVerdict =
       readonly outputs: readonly Output[]
       /** What these nodes showed is not what is handed out. */
       readonly changedNodes: ReadonlySet<string>
-      readonly note: string
+      /** null: there is nothing to say. */
+      readonly note: string | null
     }
   /** The job fails. */
   | { readonly verdict: 'refuse'; readonly error: JobError }
@@ -42,7 +43,7 @@ export type OutputVerdict =
   /** It was canceled while the hook was asked. */
   | { readonly verdict: 'cancel' }
 
-interface JudgeRequest {
+export interface JudgeRequest {
   readonly job: Pick<Job, 'id' | 'accountId' | 'attempt' | 'metadata'>
   readonly outputs: readonly Output[]
   /** Stores what the hook gives in place of an output. */
@@ -194,7 +195,8 @@ function typeOf(contentType: string): Output['type'] {
 }
 
 /** The last write of a covered run, as its verdict has it. Applied twice it makes the same. */
-export function toCheckedEnd(change: EndChange, verdict: OutputVerdict): EndChange {
+export function toCheckedEnd(made: EndChange, verdict: OutputVerdict, metadata: Job['metadata']): EndChange {
+  const change = isOfOther(metadata) ? withoutLog(made) : made
   const { finish } = change
   switch (verdict.verdict) {
     case 'hand_out': {
@@ -202,7 +204,7 @@ export function toCheckedEnd(change: EndChange, verdict: OutputVerdict): EndChan
       return {
         ...change,
         outputs: verdict.outputs,
-        log: withLine(change.log, verdict.note, finish.at),
+        ...(verdict.note !== null && { log: withLine(change.log, verdict.note, finish.at) }),
         finish: { ...finish, record },
       }
     }
@@ -214,6 +216,11 @@ export function toCheckedEnd(change: EndChange, verdict: OutputVerdict): EndChan
     case 'cancel':
       return endWithout(change, 'canceled', null)
   }
+}
+
+/** What nodes print may tell what they are. */
+function withoutLog({ log: _, ...change }: EndChange): EndChange {
+  return change
 }
 
 function endWithout(change: EndChange, status: RunEndStatus, error: JobError | null): EndChange {
@@ -234,15 +241,23 @@ function withChanges(
   { changedNodes, outputs }: Pick<Extract<OutputVerdict, { verdict: 'hand_out' }>, 'changedNodes' | 'outputs'>,
 ): RunRecord | null {
   if (record == null) return null
+  return { ...record, nodes: keepFileNames(record.nodes, outputs, changedNodes) }
+}
+
+/** Of what these nodes showed only the names of files that are among the outputs; of all nodes where none is named. */
+export function keepFileNames(
+  nodes: RunRecord['nodes'],
+  outputs: readonly Output[],
+  only: ReadonlySet<string> | null = null,
+): RunRecord['nodes'] {
   const files = new Set(outputs.map(({ nodeId, name }) => `${nodeId}\n${name}`))
-  const nodes = record.nodes.flatMap((node) => {
-    if (!changedNodes.has(node.displayNodeId)) return [node]
+  return nodes.flatMap((node) => {
+    if (only?.has(node.displayNodeId) === false) return [node]
     const isKept = (item: ShownItem) => isFileName(item) && files.has(`${node.displayNodeId}\n${item.filename}`)
     const kept = Object.entries(node.output).map(([key, items]) => [key, items.filter(isKept)] as const)
     const left = kept.filter(([, items]) => items.length > 0)
     return left.length === 0 ? [] : [{ ...node, output: Object.fromEntries(left) }]
   })
-  return { ...record, nodes }
 }
 
 function isFileName(item: ShownItem): item is { filename: string; subfolder: string; type: 'output' } {

@@ -12,6 +12,7 @@ import { ServiceError } from '../../errors.ts'
 import type { EventBus, Unsubscribe } from '../../events/event-bus.ts'
 import type { Job, JobLog } from '../job.ts'
 import type { JobStore } from '../job-store.ts'
+import { isOfOther } from '../submit/job-labels.ts'
 import { isTerminal } from '../transitions.ts'
 
 export interface JobReader {
@@ -98,7 +99,9 @@ export function createJobReader(deps: ReaderDeps): JobReader {
       return cached !== undefined && cached.version >= version && version > 0 ? cached : find(accountId, jobId)
     },
     async workflow(accountId, jobId) {
-      const text = isUuid(jobId) ? await store.findWorkflow(accountId, jobId, clock.now()) : null
+      const { metadata } = await find(accountId, jobId)
+      if (isOfOther(metadata)) throw notShown()
+      const text = await store.findWorkflow(accountId, jobId, clock.now())
       if (text === null) throw noSuchJob()
       return text
     },
@@ -117,6 +120,13 @@ export function createJobReader(deps: ReaderDeps): JobReader {
 /** The one refusal for an id that is unknown, somebody else's or past its retention. */
 export function noSuchJob(): ServiceError {
   return new ServiceError('not_found', 'there is no job with this id')
+}
+
+function notShown(): ServiceError {
+  return new ServiceError(
+    'forbidden',
+    'the job runs an endpoint of another account, whose workflow its owner keeps; its inputs are shown with the run of the endpoint',
+  )
 }
 
 interface Entry {

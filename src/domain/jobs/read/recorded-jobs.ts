@@ -5,7 +5,9 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { Job, Submission } from '../job.ts'
+import { keepFileNames } from '../outputs/check-outputs.ts'
 import type { RunRecord } from '../run/record/run-record.ts'
+import { isOfOther } from '../submit/job-labels.ts'
 import { isTerminal, type JobStatus } from '../transitions.ts'
 
 export interface RecordedJob {
@@ -81,19 +83,23 @@ const MAX_LIVE = 10_000
 
 export function createRunRecords({ store, clock, maxLive = MAX_LIVE }: RunRecordsDeps): RunRecords {
   async function find(accountId: string, jobId: string): Promise<RecordedJob | null> {
-    return isUuid(jobId) ? store.findRecord(accountId, jobId, clock.now()) : null
+    const found = isUuid(jobId) ? await store.findRecord(accountId, jobId, clock.now()) : null
+    return found && toToldRecord(found)
   }
   return {
     find,
-    live: (accountId) => store.listLive(accountId, maxLive),
+    live: async (accountId) => (await store.listLive(accountId, maxLive)).map(toToldRecord),
     countLive: (accountId) => store.countLive(accountId),
-    history: (accountId, range) => store.listHistory(accountId, range, clock.now()),
+    history: async (accountId, range) => (await store.listHistory(accountId, range, clock.now())).map(toToldRecord),
     async historyOf(accountId, jobId) {
       const found = await find(accountId, jobId)
       return found !== null && isHistory(found.job) && !found.isHidden ? found : null
     },
     nextPromptNumber: (accountId) => store.nextPromptNumber(accountId),
-    select: (accountId, filter) => store.selectJobs(accountId, filter, clock.now()),
+    async select(accountId, filter) {
+      const { jobs, total } = await store.selectJobs(accountId, filter, clock.now())
+      return { jobs: jobs.map(toToldRecord), total }
+    },
     async forget(accountId, jobIds) {
       const known = jobIds?.filter(isUuid) ?? null
       if (known === null || known.length > 0) await store.hideHistory(accountId, known, clock.now())
@@ -107,4 +113,16 @@ export function createRunRecords({ store, clock, maxLive = MAX_LIVE }: RunRecord
  */
 function isHistory({ status, startedAt }: Job): boolean {
   return status === 'expired' || (isTerminal(status) && startedAt !== null)
+}
+
+/** Of a run of another account's endpoint: what was made, and nothing of how. */
+function toToldRecord(record: RecordedJob): RecordedJob {
+  const { job, run, isHidden } = record
+  if (!isOfOther(job.metadata)) return record
+  const { startedAtMs, endedAtMs, nodes } = run ?? { startedAtMs: 0, endedAtMs: 0, nodes: [] }
+  const told = {
+    ...{ startedAtMs, endedAtMs, cached: { nodeIds: [], atMs: startedAtMs }, nodes: keepFileNames(nodes, job.outputs) },
+    ...{ executed: [], stoppedAt: null, failure: null },
+  }
+  return { job, workflow: '{}', submission: null, run: run === null ? null : told, isHidden }
 }

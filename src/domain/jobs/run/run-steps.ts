@@ -13,7 +13,8 @@ import type { EventBus } from '../../events/event-bus.ts'
 import { type LiveEvent, toLiveEvent } from '../../events/live-event.ts'
 import type { Job, JobError, JobInput, JobLog, Progress } from '../job.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
-import { type OutputVerdict, toCheckedEnd, toWithheld } from '../outputs/check-outputs.ts'
+import { type OutputVerdict, toCheckedEnd } from '../outputs/check-outputs.ts'
+import { toHeldEvent } from '../outputs/hidden-runs.ts'
 import { type OutputFault, type RunOutputs, toFault } from '../outputs/run-outputs.ts'
 import { joinExtraData } from '../submit/extra-data-keeper.ts'
 import { isRunEnd, type RunEndStatus, statesBeforeEnd } from '../transitions.ts'
@@ -242,7 +243,7 @@ const MAX_TEXT_LENGTH = 64 * 1024
 type LiveBus = Pick<EventBus<LiveEvent>, 'publishLive'>
 
 function publishLive(bus: LiveBus, job: Job, event: EngineEvent, isHeld: boolean): void {
-  const told = isHeld ? toWithheld(toLiveEvent(event)) : toLiveEvent(event)
+  const told = isHeld ? toHeldEvent(toLiveEvent(event), job.metadata) : toLiveEvent(event)
   const bounded = told && toBounded(told)
   if (bounded !== null) bus.publishLive({ jobId: job.id, accountId: job.accountId, event: bounded })
 }
@@ -305,7 +306,7 @@ export async function writeEnd(
   const end = { status: reached, from: statesBeforeEnd(reached), at, error: reason, record, resultKey }
   const { checked } = run
   const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard, at), (change) =>
-    checked === null ? change : toCheckedEnd(change, checked),
+    checked === null ? change : toCheckedEnd(change, checked, run.claim.job.metadata),
   )
   if (outcome.outcome === 'lost') return 'refused'
   const { status, error } = toWritten(outcome, finish)
@@ -314,7 +315,8 @@ export async function writeEnd(
   if (outcome.job !== undefined) deps.onStored?.(outcome.job)
   bus.publishChanged?.({ jobId, accountId, version: outcome.version, move: 'ended' })
   const last = toTerminalEvent(status, error, run.heard.terminalEvent)
-  bus.publishLive({ jobId, accountId, event: (run.isHeld ? toWithheld(last) : null) ?? last })
+  const told = run.isHeld ? toHeldEvent(last, run.claim.job.metadata) : last
+  bus.publishLive({ jobId, accountId, event: told ?? last })
   bus.publishWork?.()
   const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()
   observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })

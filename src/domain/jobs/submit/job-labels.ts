@@ -55,6 +55,14 @@ export function readRunLabels(metadata: Readonly<Record<string, string>>): Calle
   return Object.hasOwn(metadata, SHARE_KEY) ? { ...called, share: metadata[SHARE_KEY] } : called
 }
 
+/**
+ * A run of an endpoint of another account: the name has its owner before it. Whoever called it sees what went in and what came out, and
+ * nothing of the workflow.
+ */
+export function isOfOther(metadata: Readonly<Record<string, string>>): boolean {
+  return readRunLabels(metadata)?.name.includes('/') === true
+}
+
 /** Those that the submitter chose. */
 export function ownLabels(metadata: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   if (!Object.hasOwn(metadata, ENDPOINT_KEY)) return metadata

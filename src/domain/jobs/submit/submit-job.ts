@@ -29,6 +29,7 @@ import { type JobObserver, silentObserver } from '../observer.ts'
 import type { Reuse, ReuseLook } from '../reuse/find-result.ts'
 import type { ReuseMode, RunFacts } from '../reuse/result-key.ts'
 import { type ExtraData, type ExtraDataKeeper, splitExtraDataSteps } from './extra-data-keeper.ts'
+import { isOfOther, readRunLabels } from './job-labels.ts'
 import { type GraphLayout, readKeptLayout, toKeptLayout, toOrigin, toRecipe } from './job-origin.ts'
 import {
   type EngineVerdicts,
@@ -340,7 +341,10 @@ export function toNewJob(
     workflow: prepared.text,
     inputs: prepared.inputs,
     needs: prepared.needs,
-    recipe: toRecipe(prepared.graph, workflowNameOf(request.extraData)),
+    // Nothing of the workflow of another account is searched for.
+    recipe: isOfOther(request.metadata)
+      ? toRecipe(new Map(), readRunLabels(request.metadata)?.name ?? null)
+      : toRecipe(prepared.graph, workflowNameOf(request.extraData)),
     keyId: request.keyId ?? null,
     hasChosenId: request.id != null,
     ...(request.within !== undefined && request.within.length > 0 && { within: request.within }),

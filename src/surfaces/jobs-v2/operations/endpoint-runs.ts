@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
-import type { EndpointOutput } from '../../../domain/endpoints/endpoint.ts'
+import { type EndpointOutput, nameFor } from '../../../domain/endpoints/endpoint.ts'
 import { isWithin, type Reach } from '../../../domain/endpoints/reach.ts'
 import type { RunEndpoint } from '../../../domain/endpoints/run-endpoint.ts'
 import type { WaitForRun } from '../../../domain/endpoints/wait-for-run.ts'
@@ -32,7 +32,7 @@ import { createDryRunView, type Forecast, readSubmitBody } from './submit.ts'
 
 export interface EndpointRunDeps {
   readonly contextOf: ContextOf
-  readonly endpoints: Pick<Reach, 'find' | 'resolve'>
+  readonly endpoints: Pick<Reach, 'findToCall' | 'resolveToCall'>
   readonly runs: RunEndpoint
   readonly wait: WaitForRun['wait']
   readonly originOf: (accountId: string, jobId: string) => Promise<JobOrigin | null>
@@ -65,7 +65,8 @@ function runEndpoint(app: FastifyInstance, deps: EndpointRunDeps): void {
       ...{ reference: toReference(nameOf(request), body['version']), inputs: readInputs(body['inputs']) },
       ...readSubmitBody({ ...body, inputs: null }, deps.check),
     })
-    void reply.header('location', `${context.mountPrefix}${ENDPOINTS_PATH}/${run.endpoint.name}/runs/${run.job.id}`)
+    const name = encodeURIComponent(nameFor(accountId, run.endpoint))
+    void reply.header('location', `${context.mountPrefix}${ENDPOINTS_PATH}/${name}/runs/${run.job.id}`)
     if (waitMs === null) return sendRun(reply, 201, { ...run, outputs: run.version.outputs }, { deps, context })
     const waited = await deps.wait(run.job, waitMs)
     void reply.header('preference-applied', `wait=${Math.floor(waitMs / 1000)}`)
@@ -140,13 +141,14 @@ function readInputs(value: JsonValue | undefined): JsonObject {
 function getEndpointRun(app: FastifyInstance, deps: EndpointRunDeps): void {
   app.get(`${RUNS_ROUTE}/:id`, needs('endpoints:run'), async (request, reply) => {
     const context = deps.contextOf(request)
-    const { name, id } = request.params as { readonly name: string; readonly id: string }
+    const { name: called, id } = request.params as { readonly name: string; readonly id: string }
+    const name = called.startsWith(`${context.accountId}/`) ? called.slice(context.accountId.length + 1) : called
     const job = await deps.jobs.find(context, id)
-    const called = readRunLabels(job.metadata)
-    if (called === null || called.name !== name || !isWithin(context, name)) throw noSuchJob()
+    const labels = readRunLabels(job.metadata)
+    if (labels === null || labels.name !== name || !isWithin(context, name)) throw noSuchJob()
     const [origin, outputs] = await Promise.all([
       deps.originOf(context.accountId, id),
-      outputsOf(deps, context.accountId, called),
+      outputsOf(deps, context.accountId, labels),
     ])
     const inputs = origin?.endpointInputs == null ? null : parseLosslessJson(origin.endpointInputs)
     return sendRun(reply, 200, { job, inputs, outputs }, { deps, context })
@@ -160,7 +162,7 @@ async function outputsOf(
   { name, version }: { readonly name: string; readonly version: number },
 ): Promise<readonly EndpointOutput[]> {
   try {
-    return (await endpoints.resolve({ accountId, endpoints: null }, `${name}@${version}`)).version.outputs
+    return (await endpoints.resolveToCall({ accountId, endpoints: null }, `${name}@${version}`)).version.outputs
   } catch (error) {
     if (error instanceof ServiceError && error.refusal === 'not_found') return []
     throw error
@@ -174,7 +176,7 @@ function listEndpointRuns(app: FastifyInstance, deps: EndpointRunDeps): void {
   app.get(RUNS_ROUTE, needs('endpoints:run'), async (request, reply) => {
     const context = deps.contextOf(request)
     const { accountId, pool } = context
-    const { name } = await deps.endpoints.find(context, nameOf(request))
+    const name = nameFor(accountId, await deps.endpoints.findToCall(context, nameOf(request)))
     const parameters = readParameters(request.raw.url ?? '', ['limit', 'cursor'])
     const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
     const filters = JSON.stringify([accountId, pool, name])

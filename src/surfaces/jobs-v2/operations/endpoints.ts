@@ -17,6 +17,7 @@ import { toOpenapi } from '../views/endpoint-contract.ts'
 import { readLimits } from '../views/endpoint-limits.ts'
 import {
   ENDPOINTS_PATH,
+  toCalled,
   toDifferenceView,
   toDraftText,
   toEndpointView,
@@ -117,11 +118,12 @@ async function readFile(request: FastifyRequest, file: JsonValue): Promise<JsonV
 
 /** What is left out stays. */
 function readTexts(body: JsonObject): Pick<PublishRequest, 'title' | 'description' | 'settings'> {
-  const { deployment, tool, models, limits } = body
+  const { deployment, tool, models, callers, limits } = body
   const settings: SettingsChange = {
     ...(deployment !== undefined && { deployment: deployment as string | null }),
     ...(tool !== undefined && { isTool: tool as boolean }),
     ...(models !== undefined && { models: models as string[] }),
+    ...(callers !== undefined && { callers: [...new Set(callers as string[])] }),
     ...(limits !== undefined && { limits: readLimits(limits as JsonObject | null) }),
   }
   return {
@@ -176,15 +178,16 @@ async function sendEndpoint(
   context: RequestContext,
   { endpoints, missingOf }: EndpointDeps,
 ): Promise<FastifyReply> {
-  const { version } = await endpoints.resolve({ ...context, endpoints: null }, endpoint.name)
+  const called = toCalled(endpoint, context.accountId)
+  const { version } = await endpoints.resolveToCall({ ...context, endpoints: null }, called.name)
   void reply.header('etag', `"${endpoint.revision}"`)
-  return sendJson(reply, 200, toEndpointView(endpoint, context, missingOf(endpoint, version)))
+  return sendJson(reply, 200, toEndpointView(called, context, missingOf(endpoint, version)))
 }
 
 function getEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
   app.get(ENDPOINT_ROUTE, needs('endpoints:read'), async (request, reply) => {
     const context = deps.contextOf(request)
-    return sendEndpoint(reply, await deps.endpoints.find(context, nameOf(request)), context, deps)
+    return sendEndpoint(reply, await deps.endpoints.findToCall(context, nameOf(request)), context, deps)
   })
 }
 
@@ -273,9 +276,15 @@ function deleteEndpointAlias(app: FastifyInstance, deps: EndpointDeps): void {
 
 /** `version` in the query: a number, `latest` or an alias. */
 async function resolveAsked(request: FastifyRequest, { contextOf, endpoints }: EndpointDeps) {
+  const { selector, reference } = readAsked(request)
+  const context = contextOf(request)
+  const resolved = await endpoints.resolveToCall(context, reference)
+  return { ...resolved, endpoint: toCalled(resolved.endpoint, context.accountId), selector }
+}
+
+function readAsked(request: FastifyRequest) {
   const selector = readParameters(request.raw.url ?? '', ['version']).get('version')
-  const reference = selector === undefined ? nameOf(request) : `${nameOf(request)}@${selector}`
-  return { ...(await endpoints.resolve(contextOf(request), reference)), selector }
+  return { selector, reference: selector === undefined ? nameOf(request) : `${nameOf(request)}@${selector}` }
 }
 
 function getEndpointSchema(app: FastifyInstance, deps: EndpointDeps): void {
@@ -297,9 +306,10 @@ function showEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
     const asked = await resolveAsked(request, deps)
     const context = deps.contextOf(request)
     const base = `${context.origin}${context.mountPrefix}${ENDPOINTS_PATH}`
+    const name = encodeURIComponent(asked.endpoint.name)
     const query = asked.selector === undefined ? '' : `?version=${encodeURIComponent(asked.selector)}`
     return sendPage(reply, toDocumentNode(toOpenapi([asked], context, deps.needsCredentials)), {
-      documentUrl: `${base}/${asked.endpoint.name}/openapi.json${query}`,
+      documentUrl: `${base}/${name}/openapi.json${query}`,
       others: [{ url: `${base}/docs`, title: 'All endpoints' }],
     })
   })
@@ -307,7 +317,12 @@ function showEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
 
 function exportEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
   app.get(`${ENDPOINT_ROUTE}/export`, needs('endpoints:read'), async (request, reply) =>
-    sendJson(reply, 200, toExportText(await resolveAsked(request, deps))),
+    // With its workflow, so of the account's own alone.
+    sendJson(
+      reply,
+      200,
+      toExportText(await deps.endpoints.resolve(deps.contextOf(request), readAsked(request).reference)),
+    ),
   )
 }
 

@@ -43,7 +43,7 @@ export function toOpenapi(
 }
 
 function pathOf({ endpoint, selector }: Described): string {
-  return `${API_PATH}/endpoints/${endpoint.name}${selector === undefined ? '' : `@${selector}`}/runs`
+  return `${API_PATH}/endpoints/${encodeURIComponent(endpoint.name)}${selector === undefined ? '' : `@${selector}`}/runs`
 }
 
 function toRunPath(
@@ -69,7 +69,7 @@ function toRunPath(
   const answer = (said: string): JsonObject => ({ description: said, content: { 'application/json': { schema: run } } })
   return {
     post: {
-      operationId: `run_${name.replaceAll('-', '_')}`,
+      operationId: `run_${name.replaceAll(/[-/]/g, '_')}`,
       summary: title,
       ...(description !== '' && { description }),
       parameters: RUN_PARAMETERS,

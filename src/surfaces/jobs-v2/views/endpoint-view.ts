@@ -5,7 +5,13 @@ import {
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
-import type { Endpoint, EndpointInput, EndpointOutput, EndpointVersion } from '../../../domain/endpoints/endpoint.ts'
+import {
+  type Endpoint,
+  type EndpointInput,
+  type EndpointOutput,
+  type EndpointVersion,
+  nameFor,
+} from '../../../domain/endpoints/endpoint.ts'
 import type { VersionSummary } from '../../../domain/endpoints/endpoint-store.ts'
 import { toInputSchema } from '../../../domain/endpoints/input-schema.ts'
 import type { Draft, PublishAnswer } from '../../../domain/endpoints/manage-endpoints.ts'
@@ -20,19 +26,29 @@ import { API_PATH, type LinkBase, toOutputText, type ViewBase } from './job-view
 
 export const ENDPOINTS_PATH = `${API_PATH}/endpoints`
 
+/** As an account knows it: of another one's endpoint it sees what a caller needs, under the name by which it is called. */
+export function toCalled<Known extends Endpoint>(endpoint: Known, accountId: string): Known {
+  if (endpoint.accountId === accountId) return endpoint
+  const settings = { ...endpoint.settings, deployment: null, isTool: false, models: [], callers: [] }
+  return { ...endpoint, name: nameFor(accountId, endpoint), settings }
+}
+
 /** `missing`: what no engine has of what the current version needs; left out: the engines were not looked at. */
 export function toEndpointView(endpoint: Endpoint, { origin, mountPrefix }: LinkBase, missing?: Missing): JsonObject {
   const { name, settings, currentVersion, lastVersion } = endpoint
-  const self = `${origin}${mountPrefix}${ENDPOINTS_PATH}/${name}`
+  const isOfOther = name.includes('/')
+  const self = `${origin}${mountPrefix}${ENDPOINTS_PATH}/${encodeURIComponent(name)}`
   const isBlocked = missing !== undefined && missing.classes.length + missing.weights.length > 0
   return {
     ...{ name, title: endpoint.title, description: endpoint.description },
-    owner: endpoint.isOfService === true ? 'service' : 'account',
+    owner: endpoint.isOfService === true ? 'service' : isOfOther ? 'other_account' : 'account',
     state: endpoint.state === 'ready' && isBlocked ? 'blocked' : endpoint.state,
     ...{ current_version: currentVersion, latest_version: lastVersion, aliases: { ...endpoint.aliases } },
     ...{ deployment: settings.deployment, tool: settings.isTool, models: [...settings.models] },
+    callers: [...settings.callers],
     ...{ limits: toLimitsView(settings.limits), price: toEndpointPriceView(settings.price) },
-    ...(missing !== undefined && { missing: toMissingView(missing) }),
+    // What it is made of is its owner's business.
+    ...(missing !== undefined && !isOfOther && { missing: toMissingView(missing) }),
     ...{ created_at: endpoint.createdAt.toISOString(), updated_at: endpoint.updatedAt.toISOString() },
     revision: endpoint.revision,
     urls: {

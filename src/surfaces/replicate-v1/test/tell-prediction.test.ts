@@ -27,7 +27,7 @@ const gone = async () => {
 }
 function tellerOf(job: Job | null) {
   const parts = {
-    endpoints: { endpoints: { resolve: gone }, originOf: async () => null },
+    endpoints: { endpoints: { resolveToCall: gone }, originOf: async () => null },
     jobs: { reader: { find: job === null ? gone : async () => job } },
   } as unknown as TellDeps['parts']
   const teller = createTellMessage({ parts, door: { linkTo: ({ assetId }, _job, base) => `${base}/${assetId}` } })

@@ -1,5 +1,6 @@
 /** The way from the row of a job, its outputs and its position in the queue to a `Job`. */
 import type { Job, Output } from '../../../../domain/jobs/job.ts'
+import { toToldJob } from '../../../../domain/jobs/outputs/hidden-runs.ts'
 import type { jobRow } from '../../tables/jobs.ts'
 import type { RowOf } from '../../tables/table.ts'
 
@@ -29,11 +30,11 @@ export function toJob(row: JobRow, outputs: readonly Output[], queuePosition: nu
   const { id, accountId, pool, status, createdAt, startedAt, completedAt, expiresAt, attempt, version } = row
   const { progress, error, outputsReused, outputsReplaced, metadata, reusedFrom, notBefore, queueUntil } = row
   const priority = toPriority(row.priority)
-  return {
+  return toToldJob({
     ...{ id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, attempt, version },
     ...{ progress, error, outputsReused, outputsReplaced, queuePosition, outputs, metadata: metadata ?? {} },
     ...(reusedFrom !== null && { reusedFrom }),
     ...(notBefore !== null && { notBefore }),
     ...(queueUntil !== null && { queueUntil }),
-  }
+  })
 }
