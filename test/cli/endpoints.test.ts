@@ -191,6 +191,17 @@ describe('atelier endpoints', () => {
       assert.equal((await atelier('endpoints', 'limits', 'bounded', ...wrong)).code, 2, wrong.join(' '))
   })
 
+  test('is opened to other accounts, and closed again', async () => {
+    await succeed('endpoints', 'publish', 'open', 'card.json')
+    const callers = (...more: string[]) => succeed('endpoints', 'callers', 'open', ...more)
+    assert.equal(await callers(), 'no other account may call open\n')
+    assert.equal(await callers('acme', 'globex'), 'acme, globex may call it, as OWNER/open\n')
+    assert.equal(await callers('--everyone'), 'every account may call it, as OWNER/open\n')
+    assert.equal(await callers('--nobody'), 'no other account may call open\n')
+    assert.equal((await atelier('endpoints', 'callers', 'open', 'acme', '--everyone')).code, 2)
+    assert.match(await succeed('run', 'local/open', '--headline', 'x', '--no-wait'), /^[0-9a-f-]{36}\n$/)
+  })
+
   test('is stopped, started and removed', async () => {
     await succeed('endpoints', 'publish', 'brief', 'card.json', '--no-tool')
     assert.equal(await succeed('endpoints', 'stop', 'brief'), 'brief is stopped\n')

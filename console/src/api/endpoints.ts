@@ -24,13 +24,15 @@ export interface Endpoint {
   readonly title: string
   readonly description: string
   /** `service`: everybody has it, and nobody can change it. */
-  readonly owner: 'account' | 'service'
+  readonly owner: 'account' | 'service' | 'other_account'
   readonly state: 'ready' | 'stopped' | 'blocked'
   readonly current_version: number
   readonly latest_version: number
   readonly aliases: Readonly<Record<string, number>>
   readonly tool: boolean
   readonly models: readonly string[]
+  /** Other accounts that may call it; `*`: all. */
+  readonly callers: readonly string[]
   readonly limits: EndpointLimits
   readonly price: { readonly kind: string; readonly usd?: string; readonly max_seconds?: number } | null
   readonly missing?: Missing
@@ -212,6 +214,7 @@ export interface EndpointChange {
   readonly state?: 'ready' | 'stopped'
   readonly tool?: boolean
   readonly models?: readonly string[]
+  readonly callers?: readonly string[]
   readonly current_version?: number
   readonly limits?: object
 }

@@ -37,13 +37,14 @@ export interface EndpointWire {
   readonly name: string
   readonly title: string
   readonly description: string
-  readonly owner: 'account' | 'service'
+  readonly owner: 'account' | 'service' | 'other_account'
   readonly state: string
   readonly current_version: number
   readonly latest_version: number
   readonly aliases: Readonly<Record<string, number>>
   readonly deployment: string | null
   readonly tool: boolean
+  readonly callers: readonly string[]
   readonly updated_at: string
   readonly revision: number
   readonly missing?: JsonObject

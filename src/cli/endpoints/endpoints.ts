@@ -3,7 +3,7 @@
  * clients. Everything happens on a server, which checks it; `--json` prints what it answered.
  */
 import type { Command } from 'commander'
-import { type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { RunClient } from '../server/client.ts'
 import {
   type Ask,
@@ -34,7 +34,7 @@ import {
   toOutputLine,
   toVersionTable,
 } from './endpoint-text.ts'
-import { limits, usage } from './limits.ts'
+import { callers, limits, usage } from './limits.ts'
 import { addPrice } from './price.ts'
 import { importFile, preview, publish } from './publish.ts'
 import { listShares, SHARE_FLAGS, share, unshare } from './share.ts'
@@ -98,6 +98,15 @@ const COMMANDS: readonly ServerCommand[] = [
     ask: limits,
   },
   {
+    usage: 'callers <name> [accounts...]',
+    description: 'which other accounts may call it; with accounts, it is these from now on',
+    flags: [
+      ['--everyone', 'every account'],
+      ['--nobody', 'no other account'],
+    ],
+    ask: callers,
+  },
+  {
     usage: 'usage <name>',
     description: 'runs, seconds and charges of this month, or of another period',
     flags: [
@@ -158,6 +167,7 @@ async function list(client: RunClient): Promise<Said> {
 
 async function show(client: RunClient, [name]: readonly string[], options: Options): Promise<Said> {
   const endpoint = await readEndpoint(client, name)
+  if (endpoint.owner === 'other_account') return showOthers(client, endpoint)
   const version = await readVersion(client, name, textOf(options, 'version') ?? String(endpoint.current_version))
   const lines = [
     ...toEndpointLines(endpoint),
@@ -165,6 +175,13 @@ async function show(client: RunClient, [name]: readonly string[], options: Optio
     ...['', toInputTable(version.inputs), toOutputLine(version.outputs), ...toFindingLines([], endpoint.missing)],
   ]
   return { answer: { endpoint, version }, lines }
+}
+
+/** What its owner lets callers see. */
+async function showOthers(client: RunClient, endpoint: EndpointWire): Promise<Said> {
+  const schema = await askEndpoints<JsonObject>(client, pathOf(endpoint.name, 'schema'))
+  const inputs = Object.keys((schema['properties'] ?? {}) as JsonObject)
+  return { answer: { endpoint, schema }, lines: [...toEndpointLines(endpoint), '', `inputs: ${inputs.join(', ')}`] }
 }
 
 async function showVersions(client: RunClient, [name]: readonly string[]): Promise<Said> {

@@ -1,10 +1,10 @@
-/** `atelier endpoints limits` and `usage`: what the owner of an endpoint allows, and how it was used. */
+/** `atelier endpoints limits`, `callers` and `usage`: what the owner of an endpoint allows, and how it was used. */
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { toTable } from '../admin/admin-command.ts'
 import type { RunClient } from '../server/client.ts'
 import { type Options, type Said, textOf } from '../server/server-commands.ts'
 import { CommandError, EXIT } from '../terminal.ts'
-import { askEndpoints, pathOf } from './endpoint-api.ts'
+import { askEndpoints, type EndpointWire, pathOf } from './endpoint-api.ts'
 
 interface Used {
   readonly now: number | string
@@ -86,6 +86,19 @@ function toLimitLines({ in_flight: inFlight, runs, spend_usd: spend }: UsageWire
     ...Object.entries(spend).map(([period, { now, maximum }]) => `$${now} of $${maximum} ${WORDS[period]}`),
   ]
   return lines.length === 0 ? ['it has no limits'] : lines
+}
+
+/** Which other accounts may call it; with names, or a flag, it is these from now on. */
+export async function callers(client: RunClient, [name, ...named]: readonly string[], options: Options): Promise<Said> {
+  const flags = [...(options['everyone'] === true ? [['*']] : []), ...(options['nobody'] === true ? [[]] : [])]
+  const wanted = [...flags, ...(named.length > 0 ? [named] : [])]
+  if (wanted.length > 1)
+    throw new CommandError('give accounts, --everyone or --nobody, and not two of them', EXIT.usage)
+  const change = wanted.length === 0 ? {} : ({ method: 'PATCH', body: { callers: wanted[0] } } as const)
+  const answer = await askEndpoints<EndpointWire>(client, pathOf(name), change)
+  const told = answer.callers.includes('*') ? 'every account' : answer.callers.join(', ')
+  const line = told === '' ? `no other account may call ${name}` : `${told} may call it, as OWNER/${name}`
+  return { answer: { callers: answer.callers }, lines: [line] }
 }
 
 export async function usage(client: RunClient, [name]: readonly string[], options: Options): Promise<Said> {

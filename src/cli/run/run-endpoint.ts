@@ -19,8 +19,9 @@ export interface EndpointRequest extends RunRequest {
   readonly wait: boolean
 }
 
-/** What an endpoint can be called; files have dots or slashes. */
-export const REFERENCE = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:@[a-z0-9-]{1,32})?$/
+/** What an endpoint can be called, with its owner before it where that is another account; files have dots. */
+export const REFERENCE =
+  /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\/)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:@[a-z0-9-]{1,32})?$/
 
 /** Returns the exit code. */
 export async function runEndpoint(

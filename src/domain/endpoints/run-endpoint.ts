@@ -42,6 +42,8 @@ interface RunRequest
   readonly areTexts?: boolean
   /** The id of the link through which it is called; left out: none. */
   readonly share?: string
+  /** A digest of what was asked; left out: nobody compares it. */
+  readonly asked?: string
   /** Aborted when the caller leaves before the job is accepted. */
   readonly signal?: AbortSignal
 }
@@ -263,7 +265,7 @@ function toInputFiles(files: ReturnType<typeof checkInputs>['files']): InputFile
 
 function toCall(
   { endpoint, version }: Resolved,
-  { accountId, extraData, metadata, priority, webhook, reuse, share }: CallTerms,
+  { accountId, extraData, metadata, priority, webhook, reuse, share, asked }: CallTerms,
   all: ReadonlyMap<string, JsonValue>,
 ): PreparedCall {
   const inputs = Object.fromEntries(
@@ -272,7 +274,10 @@ function toCall(
   return {
     ...{ inputs, extraData, priority, webhook: webhook ?? null, reuse: reuse ?? null, isChecked: true },
     workflow: fillGraph(parseLosslessJson(version.graph) as JsonObject, version.inputs, inputs),
-    metadata: { ...metadata, ...toRunLabels({ name: nameFor(accountId, endpoint), version: version.number, share }) },
+    metadata: {
+      ...metadata,
+      ...toRunLabels({ name: nameFor(accountId, endpoint), version: version.number, share, asked }),
+    },
     endpointInputs: toKeptInputs(inputs),
   }
 }

@@ -21,7 +21,7 @@ const TOLD: ReadonlySet<Refusal> = new Set<Refusal>([
     'rate_limited',
   ] as const),
   // What the operator's hook says is meant for whoever asked.
-  ...(['refused_by_policy', 'check_unavailable'] as const),
+  ...(['refused_by_policy', 'check_unavailable', 'idempotency_key_reuse'] as const),
   ...(['too_many_streams', 'overloaded', 'shutting_down', 'store_unavailable'] as const),
 ])
 const BUSY: ReadonlySet<Refusal> = new Set<Refusal>(['queue_full', 'deployment_not_ready'])

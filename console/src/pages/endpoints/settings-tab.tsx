@@ -15,6 +15,7 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
   const title = useSignal(endpoint.title)
   const description = useSignal(endpoint.description)
   const models = useSignal(endpoint.models.join('\n'))
+  const callers = useSignal(endpoint.callers.join('\n'))
   const isTool = useSignal(endpoint.tool)
   const limits = useSignal(toLimitTexts(endpoint.limits))
   const error = useSignal<ApiError | null>(null)
@@ -32,15 +33,14 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
   if (!may('endpoints:write')) return <NotAllowed scope="endpoints:write" />
   const field = error.value?.details?.['field']
   const problemAt = (at: string) => (field === at ? (error.value?.message ?? null) : null)
-  const listed = models.value.split(/[\n,]/).map((model) => model.trim())
   return (
     <form
       class="stack publish-form"
       onSubmit={(event) => {
         event.preventDefault()
         const texts = { title: title.value, description: description.value }
-        const names = listed.filter((model) => model !== '')
-        void save({ ...texts, tool: isTool.value, models: names, limits: toLimits(limits.value) })
+        const names = { models: toList(models.value), callers: toList(callers.value) }
+        void save({ ...texts, ...names, tool: isTool.value, limits: toLimits(limits.value) })
       }}
     >
       <TextField
@@ -63,6 +63,14 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
         text={models.value}
         problem={problemAt('models')}
         onText={(text) => (models.value = text)}
+      />
+      <TextField
+        label="Other accounts that may call it"
+        about="One id in a line, or * for every account. They call it at their own cost, and do not see the workflow."
+        isLong
+        text={callers.value}
+        problem={problemAt('callers')}
+        onText={(text) => (callers.value = text)}
       />
       <label class="row">
         <input
@@ -89,6 +97,12 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
       </div>
     </form>
   )
+}
+
+/** One in a line, or between commas. */
+function toList(text: string): string[] {
+  const names = text.split(/[\n,]/).map((name) => name.trim())
+  return names.filter((name) => name !== '')
 }
 
 interface DeedsProps {

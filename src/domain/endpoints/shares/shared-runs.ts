@@ -2,14 +2,21 @@
  * Runs that come through a link: jobs of the account that made it, within the bounds of the link. A visitor brings his files along: what the
  * account keeps under a name, an id or a hash is not his to name. He finds his own runs by their tokens, and no others.
  */
+import { hash } from 'node:crypto'
 import type { Clock } from '../../../../lib/clock.ts'
-import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import { isDataUrl } from '../../assets/given-files.ts'
 import { ServiceError } from '../../errors.ts'
-import type { KeyHolder } from '../../idempotency/idempotency-key.ts'
+import { type KeyHolder, keyReuse } from '../../idempotency/idempotency-key.ts'
 import type { Job } from '../../jobs/job.ts'
 import { findExcess, NO_TALLIES, type RunBound, type RunLimitStore } from '../../jobs/limits/run-limits.ts'
-import { readRunLabels } from '../../jobs/submit/job-labels.ts'
+import { readAsked, readRunLabels } from '../../jobs/submit/job-labels.ts'
 import type { JobOrigin } from '../../jobs/submit/job-origin.ts'
 import { outOfBounds } from '../../jobs/submit/submit-refusals.ts'
 import type { EndpointVersion } from '../endpoint.ts'
@@ -116,12 +123,18 @@ export function createSharedRuns(deps: SharedRunsDeps): SharedRuns {
       const key = idempotencyKey === null ? null : toOwnKey(shareId, idempotencyKey)
       // The same call again, because its answer was lost.
       const before = key === null ? null : await deps.findKey(accountId, key)
-      if (before !== null && before.jobId !== null) return find(share, tokens.tokenOf(shareId, before.jobId))
+      const asked = key === null ? undefined : toDigest(inputs)
+      if (before !== null && before.jobId !== null) {
+        const run = await find(share, tokens.tokenOf(shareId, before.jobId))
+        if (readAsked(run.job.metadata) !== asked) throw keyReuse(before)
+        return run
+      }
       const start = async () => {
         await refuseEarly(share)
         const request = {
           ...toOwner(accountId),
           ...{ pool, reference: `${name}@${version.number}`, inputs, share: shareId, signal },
+          ...(asked !== undefined && { asked }),
           ...{ within: [boundOf(share)], extraData: null, metadata: {}, priority: 0, webhook: null, reuse: null },
           idempotencyKey: key,
         }
@@ -140,6 +153,10 @@ const toOwner = (accountId: string) => ({ accountId, endpoints: null })
 
 function noRun(): ServiceError {
   return new ServiceError('not_found', 'there is no such run, or no longer')
+}
+
+function toDigest(inputs: JsonObject): string {
+  return hash('sha256', stringifyLosslessJson(inputs), 'base64url')
 }
 
 /** Beside those of the account and of other links. */

@@ -32,6 +32,9 @@ const VERSION_KEY = '@version'
 // The link to its page through which the call came.
 const SHARE_KEY = '@share'
 
+// What was asked, of a call through a link that came with a key: the same key with something else is another call.
+const ASKED_KEY = '@asked'
+
 export interface CalledEndpoint {
   readonly name: string
   readonly version: number
@@ -39,13 +42,25 @@ export interface CalledEndpoint {
   readonly share?: string
 }
 
+interface RunLabels extends Partial<CalledEndpoint> {
+  readonly name: string
+  /** A digest of what was asked. */
+  readonly asked?: string
+}
+
 /** `version` left out: of any version; `share` likewise. */
-export function toRunLabels({ name, version, share }: Pick<CalledEndpoint, 'name'> & Partial<CalledEndpoint>) {
+export function toRunLabels({ name, version, share, asked }: RunLabels) {
   return {
     [ENDPOINT_KEY]: name,
     ...(version !== undefined && { [VERSION_KEY]: String(version) }),
     ...(share !== undefined && { [SHARE_KEY]: share }),
+    ...(asked !== undefined && { [ASKED_KEY]: asked }),
   }
+}
+
+/** null: it was not noted. */
+export function readAsked(metadata: Readonly<Record<string, string>>): string | null {
+  return Object.hasOwn(metadata, ASKED_KEY) ? metadata[ASKED_KEY] : null
 }
 
 /** null: the graph was submitted as such. */
@@ -66,7 +81,7 @@ export function isOfOther(metadata: Readonly<Record<string, string>>): boolean {
 /** Those that the submitter chose. */
 export function ownLabels(metadata: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   if (!Object.hasOwn(metadata, ENDPOINT_KEY)) return metadata
-  const { [ENDPOINT_KEY]: _, [VERSION_KEY]: __, [SHARE_KEY]: ___, ...own } = metadata
+  const { [ENDPOINT_KEY]: _, [VERSION_KEY]: __, [SHARE_KEY]: ___, [ASKED_KEY]: ____, ...own } = metadata
   return own
 }
 

@@ -192,6 +192,8 @@ describe('a link to the page of an endpoint', () => {
       await start(path, { headline: 'once' }, headers),
     ]
     assert.deepEqual([one.status, other.status, other.json.run], [201, 201, one.json.run])
+    const another = await start(path, { headline: 'twice' }, headers)
+    assert.deepEqual([another.status, another.json.error.code], [422, 'idempotency_key_reuse'])
     assert.equal((await start(path, { headline: 'x' }, { 'idempotency-key': 'short' })).status, 400)
   })
 
