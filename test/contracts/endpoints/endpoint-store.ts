@@ -22,7 +22,14 @@ function newVersion(hash: string, fields: Partial<EndpointVersion> = {}): Omit<E
   }
 }
 
-const SETTINGS = { deployment: null, isTool: true, models: ['gpt-image-1'], callers: [], limits: NO_LIMITS, price: null }
+const SETTINGS = {
+  deployment: null,
+  isTool: true,
+  models: ['gpt-image-1'],
+  callers: [],
+  limits: NO_LIMITS,
+  price: null,
+}
 
 function mustBePublished(result: Published) {
   assert.equal(result.outcome, 'published')
