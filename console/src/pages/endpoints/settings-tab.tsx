@@ -72,16 +72,7 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
         problem={problemAt('callers')}
         onText={(text) => (callers.value = text)}
       />
-      <label class="row">
-        <input
-          type="checkbox"
-          checked={isTool.value}
-          onChange={(event) => {
-            isTool.value = event.currentTarget.checked
-          }}
-        />
-        A tool for agents
-      </label>
+      <ToolSwitch isOn={isTool.value} onSwitch={(isOn) => (isTool.value = isOn)} />
       <LimitFields
         texts={limits.value}
         onTexts={(texts) => {
@@ -96,6 +87,15 @@ export function SettingsTab({ endpoint, onChanged }: TabProps) {
         <Deeds endpoint={endpoint} onState={(state) => void save({ state })} />
       </div>
     </form>
+  )
+}
+
+function ToolSwitch({ isOn, onSwitch }: { readonly isOn: boolean; readonly onSwitch: (isOn: boolean) => void }) {
+  return (
+    <label class="row">
+      <input type="checkbox" checked={isOn} onChange={(event) => onSwitch(event.currentTarget.checked)} />A tool for
+      agents
+    </label>
   )
 }
 
