@@ -37,7 +37,7 @@ const STATEMENT = query(
     SELECT 'line', CAST(NULL AS text), work, model, pool, endpoint, 0, 0, 0, sum(CASE kind WHEN 'settle' THEN charged ELSE 0 END) AS cost,
       -sum(CASE kind WHEN 'refund' THEN charged ELSE 0 END), sum(CASE kind WHEN 'settle' THEN entries ELSE 0 END)
     FROM moved WHERE what = 'within' AND kind IN ('settle', 'refund') GROUP BY work, model, pool, endpoint
-    ORDER BY cost DESC, work, model, pool, endpoint LIMIT CAST(:limit AS bigint)) AS line
+    ORDER BY cost DESC, work, model, pool, endpoint LIMIT CAST(:limit AS bigint)) AS dearest
   UNION ALL SELECT 'now', NULL, NULL, NULL, NULL, NULL, 0, available, held, 0, 0,
     (SELECT count(*) FROM ledger_hold WHERE account_id = :accountId) FROM credit_account WHERE account_id = :accountId`,
 )
