@@ -96,7 +96,10 @@ export async function runStorm(plan: StormPlan): Promise<StormReport> {
     // Some also come when all moves have landed.
     for (let n = 0; n < plan.jobs || moves.done < plan.moves; n++) {
       const text = `job-${n}-end`
-      const answer = await api('POST', `/deployment/${made.id}/api/v2/jobs`, { workflow: saying(text) }, `storm-${n}`)
+      const sent = await api('POST', `/deployment/${made.id}/api/v2/jobs`, { workflow: saying(text) }, `storm-${n}`)
+      // It was accepted, and the process was killed before it could say so: its key names the job.
+      const known = sent.status === 422 ? sent.json?.error?.details?.job_id : undefined
+      const answer = known === undefined ? sent : await api('GET', `/api/v2/jobs/${known}`)
       if (answer.status !== 201 && answer.status !== 200) refused.push(`${n}: ${answer.status} ${answer.text}`)
       else promised.set(answer.json.id as string, { text, version: answer.json.release_version as number })
       // Spread over all moves, however long these take.
