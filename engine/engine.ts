@@ -3,6 +3,7 @@
  * iterator, and an abort becomes one word of shared memory. When the engine thread is lost, the run that it was working on
  * fails, the others throw (they may be run again), and a new thread takes its place.
  */
+
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { availableParallelism, cpus, totalmem } from 'node:os'
@@ -25,8 +26,7 @@ import {
   toSource,
 } from './files/input-files.ts'
 import { createFileCheck, findFileNames } from './graph/file-inputs.ts'
-import type { Graph } from './graph/graph.ts'
-import { GraphError } from './graph/graph-error.ts'
+import { type Graph, GraphError } from './graph/graph.ts'
 import { readGraphSteps, writeGraph, writeGraphSteps } from './graph/graph-json.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
 import { replaceClasses } from './graph/replace-classes.ts'

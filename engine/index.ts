@@ -13,7 +13,7 @@ export {
 } from './engine.ts'
 export type { GivenInput, InputSource } from './files/input-files.ts'
 export type { Graph, GraphNode } from './graph/graph.ts'
-export { type FieldError, GraphError, type GraphProblem } from './graph/graph-error.ts'
+export { type FieldError, GraphError, type GraphProblem } from './graph/graph.ts'
 export type { ModelAnswer, ModelCall } from './graph/model-nodes.ts'
 export type { InputSpec, NodeCatalog, NodeDefinition } from './graph/node-catalog.ts'
 export type {

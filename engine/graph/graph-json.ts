@@ -11,8 +11,7 @@ import {
 } from '../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../lib/json/write-json-steps.ts'
 import { finishNow, type Work } from '../../lib/waiting/turns.ts'
-import { type Graph, type GraphNode, isLink } from './graph.ts'
-import { GraphError } from './graph-error.ts'
+import { type Graph, GraphError, type GraphNode, isLink } from './graph.ts'
 
 const MAX_NODES = 20_000
 // Real ids are short, even those of flattened sub-graphs (`12:7:3`).

@@ -7,15 +7,18 @@ import { type AccountsConfig, toAccountsConfig } from './blocks/accounts-config.
 import { type AssetsConfig, toAssetsConfig } from './blocks/assets-config.ts'
 import { type BlobsConfig, toBlobsConfig, toBlobsKeys } from './blocks/blobs-config.ts'
 import { type BuilderConfig, toBuilderConfig, toBuilderHeaders } from './blocks/builder-config.ts'
-import { type BuildsConfig, toBuildsConfig } from './blocks/builds-config.ts'
 import { type BusConfig, toBusConfig } from './blocks/bus-config.ts'
-import { type DeploymentsConfig, toDeploymentsConfig } from './blocks/deployments-config.ts'
-import { type EngineConfig, toEngineConfig } from './blocks/engine-config.ts'
-import { type FleetConfig, toFleetConfig } from './blocks/fleet-config.ts'
-import { type FrontendConfig, toFrontendConfig } from './blocks/frontend-config.ts'
-import { type HttpConfig, toHttpConfig } from './blocks/http-config.ts'
+import { type EngineConfig, type FleetConfig, toEngineConfig, toFleetConfig } from './blocks/fleet-config.ts'
+import { type FrontendConfig, type HttpConfig, toFrontendConfig, toHttpConfig } from './blocks/http-config.ts'
 import { toInputHeaders, toInputUrlsConfig } from './blocks/input-urls-config.ts'
-import { type JobsConfig, toJobsConfig } from './blocks/jobs-config.ts'
+import {
+  type BuildsConfig,
+  type DeploymentsConfig,
+  type JobsConfig,
+  toBuildsConfig,
+  toDeploymentsConfig,
+  toJobsConfig,
+} from './blocks/jobs-config.ts'
 import { type ModerationConfig, toModerationConfig, toModerationSecrets } from './blocks/moderation-config.ts'
 import type { Role } from './blocks/role-config.ts'
 import { type RouterConfig, toProvidersSecret, toRouterConfig } from './blocks/router-config.ts'

@@ -3,9 +3,10 @@
  * to. It stands beside the other surfaces on a port of its own, so that the editor's scripts, and those of whatever extends it, share no
  * origin with the console.
  */
+
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
-import type { FrontendConfig } from '../config/blocks/frontend-config.ts'
+import type { FrontendConfig } from '../config/blocks/http-config.ts'
 import { FIRST_GRAPH_PATH } from '../surfaces/comfyui-frontend/editor-page.ts'
 import { createFrontendSurface } from '../surfaces/comfyui-frontend/index.ts'
 import { createGate, type Gate, type GateOptions } from '../surfaces/kit/guards/gate.ts'

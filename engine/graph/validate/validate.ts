@@ -5,8 +5,7 @@
  */
 import { finishNow, type Work } from '../../../lib/waiting/turns.ts'
 import { explainAbsent } from '../absent-classes.ts'
-import type { Graph, GraphNode } from '../graph.ts'
-import { type FieldError, GraphError } from '../graph-error.ts'
+import { type FieldError, type Graph, GraphError, type GraphNode } from '../graph.ts'
 import { readNodeSpec } from '../input-specs.ts'
 import type { NodeCatalog, NodeDefinition } from '../node-catalog.ts'
 import { replaceClasses } from '../replace-classes.ts'

@@ -125,7 +125,7 @@ async function openHealth(
   sources: { isReady(): boolean; metrics(): JoinedWorker['metrics'] | null },
 ) {
   if (health === null) return null
-  const { openJoinedHealth } = await import('../../listeners/joined-health.ts')
+  const { openJoinedHealth } = await import('../../listeners/health.ts')
   return openJoinedHealth(health, sources).catch(explainStart)
 }
 

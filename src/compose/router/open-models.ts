@@ -17,7 +17,7 @@ import {
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../../adapters/providers/catalog/read-catalog.ts'
 import { checkSandboxModel } from '../../adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../adapters/schemas/ajv-input.ts'
-import type { EngineConfig } from '../../config/blocks/engine-config.ts'
+import type { EngineConfig } from '../../config/blocks/fleet-config.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import { checkLocalModel } from '../../domain/endpoints/local/local-rules.ts'
 import type { Routing } from '../../domain/models/alternates/serving.ts'

@@ -1,8 +1,7 @@
 /** Jobs and those who run them: the operations, the workers of this process in every pool that it serves, and the chores. */
 import type { Sealer } from '../../../lib/sealer.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
-import type { DeploymentsConfig } from '../../config/blocks/deployments-config.ts'
-import type { JobsConfig } from '../../config/blocks/jobs-config.ts'
+import type { DeploymentsConfig, JobsConfig } from '../../config/blocks/jobs-config.ts'
 import type { Config } from '../../config/config.ts'
 import { LOCAL_ACCOUNT_ID } from '../../domain/accounts/account.ts'
 import { DEFAULT_POOL, type Deployment } from '../../domain/deployments/deployment.ts'

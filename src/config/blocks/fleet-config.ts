@@ -1,6 +1,7 @@
 /** The configuration of the fleet: ComfyUI servers, their bounds, and whether the built-in engine takes part. */
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import type { Recycling } from '../readers/read-quantity.ts'
+import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
 export type FleetConfig = ReturnType<typeof toFleetConfig>
@@ -45,5 +46,21 @@ export function toFleetConfig(values: SettingValues) {
     copies: { room: values.releaseEngines, idleMs: 30_000 },
     weights: { allowsPickles: values.weightPickles === 'on' },
     recycle: { maxJobs: jobs ?? null, maxMemoryBytes: memoryBytes ?? null, maxAgeMs: ageMs ?? null },
+  }
+}
+
+/** The built-in engine: its threads, its memory, and the nodes that users wrote for it. */
+export type EngineConfig = ReturnType<typeof toEngineConfig>
+
+export function toEngineConfig(values: SettingValues, toAbsolute: ToAbsolute) {
+  const { engineThreads: threads, engineMemory: memory } = values
+  return {
+    threads: threads === 'auto' ? Math.max(1, availableParallelism() - 1) : threads,
+    memoryBytes: memory === 'auto' ? Math.min(Math.floor(totalmem() / 2), 8 * 2 ** 30) : memory,
+    /** 16384 × 16384, the largest picture that ComfyUI's own nodes make. Larger ones are refused before they are decoded. */
+    maxImagePixels: 16_384 ** 2,
+    /** Absolute. */
+    nodeFolders: values.nodes.map((folder) => toAbsolute('nodes', folder)),
+    nodeTimeoutMs: values.nodeTimeout,
   }
 }

@@ -26,3 +26,33 @@ export function toJobsConfig(values: SettingValues) {
     reuse: values.reuse,
   }
 }
+
+/** How deployments are reached, and who is told when their pools should grow or shrink. */
+export type DeploymentsConfig = ReturnType<typeof toDeploymentsConfig>
+
+export function toDeploymentsConfig(values: SettingValues) {
+  return {
+    /** null: deployments are reached by prefix only. */
+    domain: values.deploymentsDomain,
+    hook: values.poolHook,
+    /** For deployments that do not say it themselves. */
+    idleAfterMs: 300_000,
+  }
+}
+
+/** Who may have environments built, and how much of them. */
+export type BuildsConfig = ReturnType<typeof toBuildsConfig>
+
+const GIB = 1024 ** 3
+
+// Beyond what a person keeps track of, and little enough for one disk.
+const BOUNDS = {
+  builds: 500,
+  releases: 200,
+  unfinished: 20,
+  blobs: { maxFileBytes: 100 * GIB, maxFiles: 2000, maxBytes: 1024 * GIB },
+} as const
+
+export function toBuildsConfig({ builds }: Pick<SettingValues, 'builds'>) {
+  return { allowed: builds, bounds: BOUNDS }
+}

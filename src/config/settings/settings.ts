@@ -2,8 +2,7 @@
  * The table of all settings: the flag, the default, the reader and the description of each. Flags, environment variables, the config
  * file, the documentation and the error messages are all derived from it.
  */
-import { ACCOUNT_SETTINGS, DEPLOYMENT_SETTINGS, WEBHOOK_SETTINGS } from './account-settings.ts'
-import { BUILD_SETTINGS } from './build-settings.ts'
+import { ACCOUNT_SETTINGS, BUILD_SETTINGS, DEPLOYMENT_SETTINGS, WEBHOOK_SETTINGS } from './account-settings.ts'
 import { ENGINE_SETTINGS, FLEET_SETTINGS, FRONTEND_SETTINGS } from './engine-settings.ts'
 import { ASSET_SETTINGS, JOB_SETTINGS, SERVICE_SETTINGS } from './job-settings.ts'
 import { NETWORK_SETTINGS } from './network-settings.ts'

@@ -2,7 +2,7 @@
  * A call of an endpoint: its inputs are checked, its files taken, and the version's graph with the caller's values becomes a job like any
  * other. The job says which version it runs; moving the endpoint afterwards changes nothing about it.
  */
-import type { FieldError } from '../../../engine/graph/graph-error.ts'
+import type { FieldError } from '../../../engine/graph/graph.ts'
 import {
   isJsonObject,
   type JsonObject,

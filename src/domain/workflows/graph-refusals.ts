@@ -2,7 +2,7 @@
  * What is wrong with a workflow, as the service refuses it: `invalid_workflow` with `details.node_errors`
  * (`{node_id: [{field, reason, message}]}`). The words for one catalog are the graph's own; here are those for several engines.
  */
-import { type FieldError, GraphError } from '../../../engine/graph/graph-error.ts'
+import { type FieldError, GraphError } from '../../../engine/graph/graph.ts'
 import {
   clipMessage,
   MAX_REPORTED_NODES,

@@ -3,8 +3,7 @@
  * be wrong with a workflow is refused here, before a job exists; running it is left to the engine.
  */
 import { createFileCheck, type FileNames, findFileNames } from '../../../engine/graph/file-inputs.ts'
-import type { Graph } from '../../../engine/graph/graph.ts'
-import type { FieldError } from '../../../engine/graph/graph-error.ts'
+import type { FieldError, Graph } from '../../../engine/graph/graph.ts'
 import { readGraphSteps, writeGraphSteps } from '../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { replaceClasses } from '../../../engine/graph/replace-classes.ts'

@@ -1,6 +1,6 @@
 /** Assets of one account, and graphs that load them, to be prepared against the recorded catalog. */
 import assert from 'node:assert/strict'
-import type { FieldError } from '../../../engine/graph/graph-error.ts'
+import type { FieldError } from '../../../engine/graph/graph.ts'
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
 import type { Asset } from '../../../src/domain/assets/asset.ts'
 import type { FolderQuery, PathQuery } from '../../../src/domain/assets/asset-store.ts'

@@ -4,17 +4,21 @@
  */
 import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
+import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { loadMigrations } from '../migration-files.ts'
 import { createSummaryStore } from '../search/summary-store.ts'
 import type { OpenStore } from '../statements/operation.ts'
 import { postgresOnly, query } from '../statements/statement.ts'
+import { assetSteps, createAssetStore as createStore } from '../stores/asset-store.ts'
+import type { OfferedBlob } from '../stores/blob-references.ts'
 import { createSentJournal } from '../stores/calls/call-stores.ts'
 import { SERVER_TIME } from '../stores/node-store.ts'
 import { createRunRecordStore } from '../stores/run-record-store.ts'
 import { createOperatorStores, createSharedStores } from '../stores/shared-stores.ts'
 import { moment, shape } from '../tables/table.ts'
 import { openConnections } from './database/connections.ts'
+import { createGather } from './database/gather.ts'
 import { mustBeMigrated, mustBeSupported } from './database/migrate-database.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { toOpenError } from './database/open-error.ts'
@@ -30,9 +34,32 @@ import { poolDemands } from './own/pool-demands.ts'
 import { recordReads } from './own/run-records.ts'
 import { summarySteps } from './own/search-walks.ts'
 import { openShared } from './shared-stores.ts'
-import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
+
+const ANNOUNCED_AT_ONCE = 64
+
+interface Announced extends OfferedBlob {
+  readonly now: Date
+}
+
+/** Announcements of one moment share a statement. */
+function createAssetStore(parts: StoreParts): AssetStore {
+  const steps = openShared(assetSteps, parts)
+  const announce = createGather({
+    run: async (blobs: readonly Announced[]) => {
+      await steps.announce(blobs, new Date(Math.max(...blobs.map(({ now }) => now.getTime()))))
+      return blobs
+    },
+    onBatch: parts.durable.noteBatch,
+    maxItems: ANNOUNCED_AT_ONCE,
+    maxRunning: 2,
+  })
+  return {
+    ...createStore(steps),
+    announceBlob: async (hash, sizeBytes, now) => void (await announce({ hash, sizeBytes, now })),
+  }
+}
 
 interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
   readonly clock?: Clock

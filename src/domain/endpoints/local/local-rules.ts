@@ -7,7 +7,7 @@
  *    "output": "json"}                                               or "file": the first file itself
  */
 import { createFileCheck, findFileNames } from '../../../../engine/graph/file-inputs.ts'
-import { GraphError } from '../../../../engine/graph/graph-error.ts'
+import { GraphError } from '../../../../engine/graph/graph.ts'
 import { readGraph } from '../../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { replaceClasses } from '../../../../engine/graph/replace-classes.ts'

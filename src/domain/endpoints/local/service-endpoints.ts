@@ -3,7 +3,7 @@
  * the service and cannot be changed; an account that publishes one of the same name has its own in that place. The number of
  * the version comes from the content of the file: another content is another version, and the former one is gone.
  */
-import { GraphError } from '../../../../engine/graph/graph-error.ts'
+import { GraphError } from '../../../../engine/graph/graph.ts'
 import { readGraph } from '../../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import {

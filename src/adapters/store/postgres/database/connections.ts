@@ -3,11 +3,10 @@
  * is on disk, lost only when the server's machine ends) and reads. Limits on time are the server's where they can be: a statement
  * that takes too long ends there, and its connection stays usable.
  */
-import type { Store } from '../../../../domain/store.ts'
-import { createOutageLog } from './outage-log.ts'
+import type { BatchStats, Store } from '../../../../domain/store.ts'
+import { createOutageLog, type OutageLog } from './outage-log.ts'
 import { type ConnectionOptions, openPool } from './pool.ts'
 import type { Queryable } from './statement.ts'
-import { createTally, type Tally } from './tally.ts'
 import { askOnce, type PatientPool, runUntilDone, type TransactionOptions } from './transaction.ts'
 
 export interface Connections extends AsyncDisposable {
@@ -83,5 +82,44 @@ function connectTo(source: PatientPool, tally: Tally): Connected {
     run: askFor('run'),
     transaction: (body, options) => tally.count(() => runUntilDone(source, body, options)),
     noteBatch: (size) => tally.noteBatch(size),
+  }
+}
+
+/** Counts transactions; a statement asked directly is one. Each is one operation, unless several were gathered for it. */
+interface Tally {
+  count<Result>(run: () => Promise<Result>): Promise<Result>
+  noteBatch(size: number): void
+  stats(): BatchStats
+}
+
+function createTally(outages: OutageLog): Tally {
+  let batches = 0
+  let operations = 0
+  let failedOperations = 0
+  let pending = 0
+  let largestBatch = 0
+  return {
+    async count(run) {
+      pending += 1
+      operations += 1
+      try {
+        const result = await run()
+        outages.answered()
+        return result
+      } catch (error) {
+        failedOperations += 1
+        outages.failed(error)
+        throw error
+      } finally {
+        pending -= 1
+        batches += 1
+        largestBatch = Math.max(largestBatch, 1)
+      }
+    },
+    noteBatch(size) {
+      operations += size - 1
+      largestBatch = Math.max(largestBatch, size)
+    },
+    stats: () => ({ batches, operations, largestBatch, failedOperations, pending }),
   }
 }

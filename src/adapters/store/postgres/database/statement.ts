@@ -8,7 +8,6 @@ import {
   type Value,
   type Values,
 } from '../../statements/statement.ts'
-import { toText } from './texts.ts'
 
 /** Whatever runs statements: an open transaction, or a pool where each statement is a transaction of its own. */
 export interface Queryable {
@@ -61,4 +60,11 @@ function toParameter(value: Value): unknown {
   if (value instanceof Date) return value.getTime()
   if (Array.isArray(value)) return value.map((each) => (typeof each === 'string' ? toText(each) : each))
   return typeof value === 'string' ? toText(value) : value
+}
+
+/** Postgres text cannot hold U+0000. Logs and messages of nodes may; it is shown as the symbol for it. */
+function toText(text: string): string
+function toText(text: string | null): string | null
+function toText(text: string | null): string | null {
+  return text?.includes('\u0000') ? text.replaceAll('\u0000', '\u2400') : text
 }

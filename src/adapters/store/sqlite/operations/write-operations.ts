@@ -1,7 +1,10 @@
 /** Everything the writer can do. An operation depends on the database and its input alone, because a batch may run again. */
 import type { DatabaseSync } from 'node:sqlite'
+import type { AuditEntry } from '../../../../domain/accounts/audit.ts'
+import { addAuditLine } from '../../stores/audit-store.ts'
 import { ESSENTIAL_SHARED, prepareShared, RELAXED_SHARED, type SharedOperations } from '../shared-stores.ts'
-import { prepareAudited } from './accounts/audited-writes.ts'
+import { openStatements } from '../statements.ts'
+import type { Operations } from '../threads/store-thread-protocol.ts'
 import { createClaimTurns, prepareClaim, prepareRelease } from './jobs/claim-job.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
@@ -34,3 +37,25 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'release',
   'audited',
 ])
+
+/**
+ * Any writing operation together with its line in the audit log, in one transaction. The operation itself need not know that
+ * it is watched, and what it changes cannot be committed without the line.
+ */
+interface AuditedInput {
+  readonly name: string
+  readonly input: unknown
+  readonly entry: AuditEntry
+}
+
+function prepareAudited(database: DatabaseSync, operations: Operations): (audited: AuditedInput) => unknown {
+  const statements = openStatements(database)
+  return ({ name, input, entry }) => {
+    const operation = operations[name]
+    if (operation === undefined) throw new Error(`The store thread knows no operation ${name}.`)
+    const result = operation(input as never)
+    const { statement, values } = addAuditLine(entry, result)
+    statements.run(statement, values)
+    return result
+  }
+}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openJoinedHealth } from './joined-health.ts'
+import { openJoinedHealth } from './health.ts'
 
 test('a joined worker lives from its start on, and is ready when its service takes it', async () => {
   let isReady = false
