@@ -223,8 +223,8 @@ export const MUTATIONS: readonly Mutation[] = [
     area: 'claims',
     fault: 'an account runs more jobs at once than it may',
     in: STORES,
-    find: 'WHERE queued > 0 AND running < max_running)',
-    replace: 'WHERE queued > 0)',
+    find: 'WHERE queued > 0 AND running < max_running AND id NOT IN',
+    replace: 'WHERE queued > 0 AND id NOT IN',
     tests: jobStore,
   },
   {
