@@ -18,6 +18,8 @@ import {
   PAINTER,
   PAINTERS,
   type Painter,
+  POLL_FAULTS,
+  type PollFault,
   PRICES,
   startPainter,
   writePainters,
@@ -44,6 +46,7 @@ const CALLERS = 16
 const ADMIN = 'admin-token-of-this-storm'
 // A third of the calls of each provider meet a fault.
 const FAULTY = 1 / 3
+const TWICE_EVERY = 8
 const GRANT = 1_000_000_000
 
 export async function storm(options: Storm): Promise<void> {
@@ -51,7 +54,9 @@ export async function storm(options: Storm): Promise<void> {
   await using stack = new AsyncDisposableStack()
   const folder = await mkdtemp(path.join(tmpdir(), 'atelier-storm-'))
   stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
-  const painters = await Promise.all(PAINTERS.map((name) => startPainter(name, faultsOf(options, name))))
+  const painters = await Promise.all(
+    PAINTERS.map((name) => startPainter(name, faultsOf(options, name), pollFaultsOf(options))),
+  )
   for (const painter of painters) stack.use(painter)
   if (isOneDown) await painters[0]?.goAway()
   const service = stack.use(await startService(options, folder, painters))
@@ -61,7 +66,10 @@ export async function storm(options: Storm): Promise<void> {
   const callAll = async (caller: number) => {
     for (let index = caller; index < calls; index += CALLERS) {
       const prompt = `call ${index}`
-      ended.set(prompt, await payer.run(prompt, index))
+      // Some are sent twice at once, in two processes where there are two.
+      const sent = index % TWICE_EVERY === 0 ? [index, index + 1] : [index]
+      const told = await Promise.all(sent.map((at) => payer.run(prompt, at)))
+      ended.set(prompt, told.find(({ status }) => status === 200) ?? (told[0] as Ended))
     }
   }
   const disturb = async () => {
@@ -103,12 +111,23 @@ export async function storm(options: Storm): Promise<void> {
   if (isOneDown) assert.ok(first >= calls * 0.999, `${first} of ${calls} succeeded with one provider away`)
 }
 
-function faultsOf({ seed, isOneDown }: Storm, name: string) {
+export function faultsOf({ seed, isOneDown }: Pick<Storm, 'seed' | 'isOneDown'>, name: string) {
   const random = seededRandom(seed + name.length * 1000 + name.charCodeAt(0))
   const faults = FAULTS.filter((fault) => fault !== 'none')
   return (): Fault => {
     if (isOneDown === true || random.next() > FAULTY) return 'none'
     return faults[Math.floor(random.next() * faults.length)] ?? 'none'
+  }
+}
+
+/** A third of the questions about tasks go wrong, too; one in ten of those tasks ends without a result. */
+function pollFaultsOf({ seed, isOneDown }: Storm) {
+  const random = seededRandom(seed + 1)
+  const passing = POLL_FAULTS.filter((fault) => fault !== 'none' && fault !== 'failed')
+  return (): PollFault => {
+    if (isOneDown === true || random.next() > FAULTY) return 'none'
+    if (random.next() < 0.1) return 'failed'
+    return passing[Math.floor(random.next() * passing.length)] ?? 'none'
   }
 }
 
@@ -218,7 +237,10 @@ async function openPayer(askAdmin: AskAdmin, urlOf: (index: number) => string) {
     async ask(prompt: string): Promise<Ended> {
       for (let done = 0; ; done++) {
         const told = await run(prompt, done, 1)
-        const isUnderWay = told.status === 409 && told.detail.includes('concurrency_limit_exceeded')
+        // A task that nobody could be asked about for a while goes on all the same.
+        const isUnderWay =
+          (told.status === 409 && told.detail.includes('concurrency_limit_exceeded')) ||
+          told.detail.includes('cannot be asked for its result now')
         if (!isUnderWay && told.status !== 0 && told.status !== 504) return told
         if (done > 120 || (told.status === 504 && done > 2)) return told
         await sleep(500)

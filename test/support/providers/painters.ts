@@ -156,12 +156,16 @@ export async function writePainters(
   return { catalog, providers, settings }
 }
 
-/** What a provider does with a submit. All but the first five have begun a generation. */
+/** What a provider does with a submit. All but the first six have begun a generation. */
 export const FAULTS = [
-  ...(['none', 'forbidden', 'overloaded', '500 before', '502 before'] as const),
+  ...(['none', 'forbidden', 'overloaded', '500 before', '502 before', 'hang before'] as const),
   ...(['500 after', '503 after', 'hang', 'garbage', 'half', 'reset'] as const),
 ] as const
 export type Fault = (typeof FAULTS)[number]
+
+/** What it does with a question about a task. `failed`: the task made nothing that anybody gets, and has ended. */
+export const POLL_FAULTS = ['none', 'broken', 'garbage', 'reset', 'failed'] as const
+export type PollFault = (typeof POLL_FAULTS)[number]
 
 export interface Painter extends AsyncDisposable {
   readonly url: string
@@ -173,7 +177,11 @@ export interface Painter extends AsyncDisposable {
   comeBack(): Promise<void>
 }
 
-export async function startPainter(name: PainterName, faultOf: (prompt: string) => Fault): Promise<Painter> {
+export async function startPainter(
+  name: PainterName,
+  faultOf: (prompt: string) => Fault,
+  pollFaultOf: (prompt: string) => PollFault = () => 'none',
+): Promise<Painter> {
   const made = new Map<string, number>()
   const painter = { made, requests: 0, url: '' }
   const make = (prompt: string) => void made.set(prompt, (made.get(prompt) ?? 0) + 1)
@@ -185,16 +193,27 @@ export async function startPainter(name: PainterName, faultOf: (prompt: string) 
     }
     if (request.method === 'GET') {
       const prompt = decodeURIComponent((request.url ?? '').slice('/tasks/'.length))
-      return tell(200, { state: 'done', result: { picture: Buffer.from(prompt).toString('base64') } })
+      switch (pollFaultOf(prompt)) {
+        case 'broken':
+          return tell(500, { error: 'broken' })
+        case 'garbage':
+          response.writeHead(200, { 'content-type': 'text/html' })
+          return void response.end('<html>soon</html>')
+        case 'reset':
+          return void request.socket.destroy()
+        case 'failed':
+          return tell(200, { state: 'failed', error: 'it came to nothing' })
+        default:
+          return tell(200, { state: 'done', result: { picture: Buffer.from(prompt).toString('base64') } })
+      }
     }
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
-    const body = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, string>
-    const prompt = body['prompt'] ?? body['text'] ?? body['words'] ?? ''
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as Submit
+    const prompt = body.messages?.[0]?.content ?? body.prompt ?? body.text ?? body.words ?? ''
     const data = Buffer.from(prompt).toString('base64')
-    const result = { north: { picture: data, by: 'north' }, south: { images: [{ data }] }, west: { task: prompt } }[
-      name
-    ]
+    const own = { north: { picture: data, by: 'north' }, south: { images: [{ data }] }, west: { task: prompt } }[name]
+    const result = body.messages === undefined ? own : toChat(data, name)
     const fault = faultOf(prompt)
     switch (fault) {
       case 'forbidden':
@@ -205,6 +224,8 @@ export async function startPainter(name: PainterName, faultOf: (prompt: string) 
         return tell(500, { error: 'broken' })
       case '502 before':
         return tell(502, { error: 'gateway' })
+      case 'hang before':
+        return undefined
       default:
         make(prompt)
     }
@@ -256,4 +277,18 @@ export async function startPainter(name: PainterName, faultOf: (prompt: string) 
       server = null
     },
   })
+}
+
+interface Submit {
+  readonly prompt?: string
+  readonly text?: string
+  readonly words?: string
+  /** Of gateways that only know chats. */
+  readonly messages?: readonly { readonly content: string }[]
+}
+
+function toChat(content: string, model: string): object {
+  const choice = { index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }
+  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+  return { id: 'chat', object: 'chat.completion', created: 1, model, choices: [choice], usage }
 }
