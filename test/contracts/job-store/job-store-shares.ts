@@ -100,6 +100,16 @@ export function testJobStoreShares(opener: StoreOpener): void {
       assert.deepEqual([order.indexOf('few'), order.filter((who) => who === 'many').length], [5, 10])
     })
 
+    test('of many accounts that wait for the same, each has its turn before one has its second', async () => {
+      const first = await Tenant.create(store())
+      const others = await Promise.all(Array.from({ length: 39 }, () => first.neighbour()))
+      for (const tenant of [first, ...others, first, ...others]) await tenant.submit({ needs: 'a' })
+      const served = new Set<string>()
+      for (let count = 0; count < 40; count += 1)
+        served.add((await first.claim({ engines: engine({ a: 10_000 }), creditMs: 0 }))?.job.accountId ?? '')
+      assert.equal(served.size, 40)
+    })
+
     test('what a run took counts in the end, not what was foreseen', async () => {
       const long = await Tenant.create(store())
       const short = await long.neighbour()

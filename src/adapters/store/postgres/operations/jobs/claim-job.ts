@@ -21,10 +21,10 @@ import { isDuplicateOf, isTimeout } from '../../database/postgres-error.ts'
 
 mustMove('queued', 'running')
 
-// Each costs some 15 microseconds. Where more accounts wait in a lane, or jobs in more lanes, a claim looks at a part of them, and the
-// next claim of this process at the part after that: the order is fair inside each part, and every part gets its turn.
-const MAX_HEADS = 32
-const MAX_LANES = 64
+// Each costs some 15 microseconds. Where more wait, first jobs of accounts in all lanes together, or lanes, a claim looks at a part of
+// them, and the next claim of this process at the part after that: the order is fair inside each part, and every part gets its turn.
+const MAX_HEADS = 4_096
+const MAX_LANES = 256
 const MAX_CHOICES = 8
 /** The floor of a pool is one row, which every claim of every process would wait for. */
 const FLOOR_STEP_MS = 1000
@@ -48,12 +48,12 @@ const CLAIMED = `job.lease_id, job.run_id, job.seq, job.id, job.account_id, pool
 /**
  * `lane`: the lanes in which jobs wait, found by stepping from one to the next. `offer`: what the engines offer for them; one without
  * a lane is offered for all. `head`: the first job of every account in each of these lanes, nothing behind which is looked at, so that
- * a backlog costs nothing; a job whose time is over is left to the sweep that ends it, and a held one is the first only where all are. `fit`: each head with every engine that serves
- * it and whose account has room, looked up by the key of each account (a join would be free to walk all accounts), and what that account
- * has used. `near`: what priority leaves of those within the credit of the one that used least; of engines without lanes, those with the
- * fewest running jobs that were served longest ago. `best`: of these the best rank wins, unless it lies further behind the oldest job
- * than one may be overtaken; where weights must be loaded, the lane for which the most accounts wait, for each engine that would then have
- * them; then whoever used least.
+ * a backlog costs nothing (the lanes take turns, and `seen` counts how many were looked at); a job whose time is over is left to the
+ * sweep that ends it, and a held one is the first only where all are. `fit`: each head with every engine that serves it and whose account has room, looked up by the key of each
+ * account (a join would be free to walk all accounts), and what that account has used. `near`: what priority leaves of those within the
+ * credit of the one that used least; of engines without lanes, those with the fewest running jobs that were served longest ago. `best`:
+ * of these the best rank wins, unless it lies further behind the oldest job than one may be overtaken; where weights must be loaded, the
+ * lane for which the most accounts wait, for each engine that would then have them; then whoever used least.
  *
  * `pick`: the best one whose account nobody else is counting on just now; where all are busy, the best one: it then waits in `room`,
  * where it holds a job and no account, so two that wait for each other do not occur. `next` locks its first job that nobody else is
@@ -85,14 +85,14 @@ const TAKE = query(
       AS offered(engine, place, lane, rank, foreseen)
     JOIN lane ON lane.depth <= ${MAX_LANES} AND (offered.lane IS NULL OR offered.lane = lane.needs)),
   head AS (
-    SELECT first.*, 1 AS depth FROM (SELECT DISTINCT lane FROM offer) AS offered CROSS JOIN LATERAL (
+    SELECT first.*, count(*) OVER () AS seen FROM (SELECT DISTINCT lane FROM offer) AS offered CROSS JOIN LATERAL (
       SELECT seq, needs, account_id, priority FROM job WHERE ${WAITS} AND needs = offered.lane AND account_id > :afterAccountId
       ORDER BY account_id, priority DESC, seq LIMIT 1) AS first
     UNION ALL
-    SELECT further.*, head.depth + 1 FROM head CROSS JOIN LATERAL (
+    SELECT further.*, head.seen + count(*) OVER () FROM head CROSS JOIN LATERAL (
       SELECT seq, needs, account_id, priority FROM job WHERE ${WAITS} AND needs = head.needs AND account_id > head.account_id
       ORDER BY account_id, priority DESC, seq LIMIT 1) AS further
-    WHERE head.depth < ${MAX_HEADS}),
+    WHERE head.seen < ${MAX_HEADS}),
   fit AS (
     SELECT head.seq, head.needs, head.account_id, head.priority, load.running, load.served, offer.engine, offer.place, offer.rank,
       offer.foreseen, bound.floor, greatest(coalesce(share.used_ms, 0), bound.floor) AS used,
@@ -142,7 +142,7 @@ const TAKE = query(
     INSERT INTO fair_share (pool, account_id, used_ms, changed_at)
     SELECT :pool, '${FLOOR}', pick.least, :now FROM room CROSS JOIN pick
     WHERE pick.foreseen IS NOT NULL AND pick.least >= pick.floor + ${FLOOR_STEP_MS}
-      AND :fromLane = '' AND NOT EXISTS (SELECT 1 FROM head WHERE depth = ${MAX_HEADS}) AND NOT EXISTS (SELECT 1 FROM lane WHERE depth > ${MAX_LANES})
+      AND :fromLane = '' AND NOT EXISTS (SELECT 1 FROM head WHERE seen >= ${MAX_HEADS}) AND NOT EXISTS (SELECT 1 FROM lane WHERE depth > ${MAX_LANES})
     ON CONFLICT (pool, account_id) DO UPDATE SET used_ms = greatest(fair_share.used_ms, excluded.used_ms), changed_at = excluded.changed_at),
   claimed AS (
     UPDATE job SET status = 'running', started_at = :now, lease_id = :leaseId, lease_until = :leaseUntil, worker_id = :workerId,
@@ -154,7 +154,7 @@ const TAKE = query(
     -- The other accounts of these lanes come first, then the other lanes.
     SELECT CASE WHEN more.account_id IS NULL THEN (SELECT needs FROM lane WHERE depth > ${MAX_LANES}) ELSE :fromLane END AS end_lane,
       more.account_id AS end_account_id
-    FROM (SELECT min(account_id) AS account_id FROM head WHERE depth = ${MAX_HEADS}) AS more) AS part
+    FROM (SELECT min(account_id) AS account_id FROM head WHERE seen >= ${MAX_HEADS}) AS more) AS part
   LEFT JOIN claimed ON true`),
 )
 
