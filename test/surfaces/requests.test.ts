@@ -47,6 +47,8 @@ test('a submit answers 201 with the whole job and echoes metadata and priority',
     priority: -5,
     webhook: null,
     reuse: null,
+    notBefore: null,
+    expiresQueuedAfterSeconds: null,
     idempotencyKey: null,
   })
 })
