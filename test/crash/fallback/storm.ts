@@ -40,6 +40,8 @@ interface Ended {
   readonly status: number
   readonly server: string | null
   readonly detail: string
+  /** It has begun, and the same key gets it later. */
+  readonly isUnderWay?: boolean
 }
 
 const CALLERS = 16
@@ -212,6 +214,11 @@ async function openPayer(askAdmin: AskAdmin, urlOf: (index: number) => string) {
         status: answer.status,
         server: answer.status === 200 ? (named ?? 'north') : null,
         detail: text.slice(0, 200),
+        isUnderWay:
+          (answer.status === 504 && answer.headers.has('retry-after')) ||
+          (answer.status === 409 && text.includes('concurrency_limit_exceeded')) ||
+          // A task that nobody could be asked about for a while goes on all the same.
+          text.includes('cannot be asked for its result now'),
       }
     } catch {
       return null
@@ -237,12 +244,8 @@ async function openPayer(askAdmin: AskAdmin, urlOf: (index: number) => string) {
     async ask(prompt: string): Promise<Ended> {
       for (let done = 0; ; done++) {
         const told = await run(prompt, done, 1)
-        // A task that nobody could be asked about for a while goes on all the same.
-        const isUnderWay =
-          (told.status === 409 && told.detail.includes('concurrency_limit_exceeded')) ||
-          told.detail.includes('cannot be asked for its result now')
-        if (!isUnderWay && told.status !== 0 && told.status !== 504) return told
-        if (done > 120 || (told.status === 504 && done > 2)) return told
+        if (told.isUnderWay !== true && told.status !== 0 && told.status !== 504) return told
+        if (done > 120 || (told.isUnderWay !== true && told.status === 504 && done > 2)) return told
         await sleep(500)
       }
     },
