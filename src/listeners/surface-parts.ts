@@ -98,6 +98,8 @@ function toConsoleParts(config: Config, parts: OpenParts): SurfaceParts['console
     isEveryoneOperator: parts.isEveryoneOperator,
     hasAdmin: parts.isEveryoneOperator || parts.secrets.adminToken !== null,
     hasRouter: parts.router.models.catalog().size > 0,
+    mayBuild: parts.builds.mayBuild,
+    mayDeploy: parts.released.mayDeploy,
     standingOf: createStandingOf(config, store, shared),
     summaries: store.summaries,
     reportUsage: createReportUsage(store.ledger, clock),

@@ -6,11 +6,12 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { Page, Route } from 'playwright-core'
-import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
+import { ADMIN_TOKEN, type SharedApp, type Tenant } from '../support/app/start-shared.ts'
 import { assertAccessible, findBarriers, WIDTHS } from '../support/browser/axe.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
 import { createConsoleClient } from '../support/clients/console-client.ts'
+import { deploy, type ReleasedApp, startReleased } from '../support/deployments/released-app.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const PICTURE = Buffer.from(
@@ -38,15 +39,17 @@ const PATTERNS = [...TABLE.matchAll(/^ {2}\['(\/[^']*)'/gm)].map(([, pattern]) =
 
 describe('the console for everybody', { skip: withoutBrowser }, () => {
   let browser: TestBrowser
+  let released: ReleasedApp
   let shared: SharedApp
   let tenant: Tenant
-  let ids: Readonly<Record<'failed' | 'made' | 'runs' | 'waits', string>>
+  let ids: Readonly<Record<'failed' | 'made' | 'runs' | 'waits' | 'build' | 'deployment', string>>
   let batchId = ''
   let webhookId: string
   let paths: readonly string[]
   before(async () => {
     browser = await launchBrowser()
-    shared = await startShared({ prices: PRICES, webhookPrivateNetwork: 'true' })
+    released = await startReleased({ prices: PRICES, webhookPrivateNetwork: 'true', builds: 'all' })
+    shared = released.app
     tenant = await shared.account('acme', { concurrentJobs: 1, creditFloorMicros: 0 })
     await shared.account('nobody')
     await shared.admin('POST', '/accounts/acme/grants', { micros: 9_000_000, id: 'start' })
@@ -59,7 +62,17 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     const runs = await client.submit(HANG, { metadata: { name: 'portrait' } })
     await client.untilStatus(runs, 'running')
     const waits = await client.submit(HANG, { metadata: { name: 'next' } })
-    ids = { failed, made, runs, waits }
+    const { json: build } = await tenant.call('/builder/v1/builds', {
+      method: 'POST',
+      body: JSON.stringify({ name: 'studio', definition: { baseComfyVersion: 'v0.3.40' } }),
+    })
+    const targets = [{ os: 'linux', gpu: 'cpu' }]
+    const cut = { method: 'POST', body: JSON.stringify({ targets }) }
+    const { releaseId } = (await tenant.call(`/builder/v1/builds/${build.id}/releases`, cut)).json
+    released.releases.add({ id: releaseId, version: 1, buildId: build.id, accountId: 'acme', isBroken: true })
+    const deployed = await deploy(tenant, releaseId)
+    await deployed.until(({ status }) => status === 'failed')
+    ids = { failed, made, runs, waits, build: build.id, deployment: deployed.id }
     const form = new FormData()
     form.set('content_type', 'image/png')
     form.set('file_path', 'dot.png')
@@ -88,7 +101,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
   })
   after(async () => {
     // Closed also when the browser complains of a page: an open service would keep the process.
-    await using _service = shared
+    await using _service = released
     await browser[Symbol.asyncDispose]()
   })
 
@@ -101,6 +114,8 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
       '/run/:saved': 'card',
       '/endpoints/:name': 'card',
       '/publish/:name': 'card',
+      '/environments/builds/:id': ids.build,
+      '/environments/deployments/:id': ids.deployment,
       '/models/:provider/:model': 'sandbox image',
       '/webhooks/:id': webhookId,
       '/operator/jobs/:id': ids.failed,
@@ -195,7 +210,10 @@ const FAILURE = { error: { code: 'internal_error', message: 'the service made a 
 
 /** What pages show, and not what the page itself needs to be there. */
 function isData(url: URL): boolean {
-  return /^\/(console\/v1|admin\/v1|api\/v2|v2)\//.test(url.pathname) && !/\/(session|events)$/.test(url.pathname)
+  return (
+    /^\/(console\/v1|admin\/v1|api\/v2|v2|builder\/v1|deploy\/v1)\//.test(url.pathname) &&
+    !/\/(session|events)$/.test(url.pathname)
+  )
 }
 
 /** Its script has come, and nothing of it is on the way any more. */

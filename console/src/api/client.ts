@@ -79,20 +79,24 @@ export async function send<Value>(
 }
 
 interface Envelope {
-  readonly error?: {
-    readonly code?: string
-    readonly type?: string
-    readonly message?: string
-    readonly details?: Readonly<Record<string, unknown>> | null
-    readonly field?: string | null
-  }
+  /** Builds and deployments put the code itself here, and the text beside it. */
+  readonly message?: string
+  readonly error?:
+    | string
+    | {
+        readonly code?: string
+        readonly type?: string
+        readonly message?: string
+        readonly details?: Readonly<Record<string, unknown>> | null
+        readonly field?: string | null
+      }
 }
 
 /** All surfaces answer in envelopes that differ in a word or two. */
 async function toError(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '')
   const envelope = parse(text)
-  const { error = {} } = envelope
+  const error = typeof envelope.error === 'string' ? toNested(envelope.error, envelope) : (envelope.error ?? {})
   const field = error.field ?? null
   const retry = Number(response.headers.get('retry-after'))
   return new ApiError(error.message ?? `the service answered ${response.status}`, {
@@ -102,6 +106,10 @@ async function toError(response: Response): Promise<ApiError> {
     requestId: response.headers.get('x-request-id') ?? response.headers.get('x-atelier-request-id'),
     retryAfterSeconds: Number.isFinite(retry) && retry > 0 ? retry : null,
   })
+}
+
+function toNested(code: string, { message }: Envelope): Exclude<Envelope['error'], string | undefined> {
+  return { code: code.toLowerCase(), ...(message !== undefined && { message }) }
 }
 
 function parse(text: string): Envelope {

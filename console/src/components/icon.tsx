@@ -26,6 +26,7 @@ const PATHS = {
   left: 'M10 3 5 8l5 5',
   right: 'M6 3l5 5-5 5',
   endpoint: 'M2 8h4M10 8h4M6 5.5h4v5H6zM12 6l2 2-2 2',
+  stack: 'M2 5l6-3 6 3-6 3zM2 8l6 3 6-3M2 11l6 3 6-3',
   dots: 'M3.5 8h.01M8 8h.01M12.5 8h.01',
 } as const
 

@@ -22,6 +22,13 @@ const EndpointPage = lazy<Parameters>(() =>
 const PublishPage = lazy<Parameters>(() =>
   import('./endpoints/publish/publish-page.tsx').then((module) => module.PublishPage),
 )
+const EnvironmentsPage = lazy<Parameters>(() =>
+  import('./environments/environments-page.tsx').then((module) => module.EnvironmentsPage),
+)
+const BuildPage = lazy<Parameters>(() => import('./environments/build-page.tsx').then((module) => module.BuildPage))
+const DeploymentPage = lazy<Parameters>(() =>
+  import('./environments/deployment-page.tsx').then((module) => module.DeploymentPage),
+)
 const GalleryPage = lazy<Parameters>(() => import('./gallery/gallery-page.tsx').then((module) => module.GalleryPage))
 const AssetsPage = lazy<Parameters>(() => import('./assets/assets-page.tsx').then((module) => module.AssetsPage))
 const ModelsPage = lazy<Parameters>(() => import('./models/models-page.tsx').then((module) => module.ModelsPage))
@@ -83,6 +90,9 @@ const PAGES: readonly Row[] = [
   // Beside the endpoints, not below them: an endpoint may have any name.
   ['/publish', 'Publish', PublishPage],
   ['/publish/:name', 'New version', PublishPage],
+  ['/environments', 'Environments', EnvironmentsPage],
+  ['/environments/builds/:id', 'Build', BuildPage],
+  ['/environments/deployments/:id', 'Deployment', DeploymentPage],
   ['/gallery', 'Gallery', GalleryPage],
   ['/assets', 'Assets', AssetsPage],
   ['/models', 'Models', ModelsPage],

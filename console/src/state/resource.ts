@@ -5,6 +5,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
+import { isWatched } from './live/presence.ts'
 import { retryMs } from './live/stream-rules.ts'
 import { createQuestion } from './question.ts'
 
@@ -98,6 +99,20 @@ export function useResource<Value>(key: string | null, load: Load<Value>): Resou
     }
   }, [entry])
   return entry
+}
+
+const EVERY_MS = 4000
+
+/** A question that is asked again every few seconds while somebody looks: nothing tells of these changes yet. */
+export function usePolled<Value>(key: string, load: (signal: AbortSignal) => Promise<Value>): Resource<Value> {
+  const resource = useResource(key, load)
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (isWatched.value) resource.reload()
+    }, EVERY_MS)
+    return () => clearInterval(timer)
+  }, [resource])
+  return resource
 }
 
 /** Calls `reload` whenever `mark` changes, also before the first answer is there: it may be older than the change. */

@@ -31,7 +31,12 @@ export interface Session {
   readonly may_become_operator: boolean
   readonly account: Account | null
   readonly scopes: readonly string[] | null
-  readonly features: { readonly models: boolean; readonly accounts: boolean }
+  readonly features: {
+    readonly models: boolean
+    readonly accounts: boolean
+    readonly environments: boolean
+    readonly deployments: boolean
+  }
 }
 
 /** null: not known yet. */

@@ -27,6 +27,19 @@ export function toPieces(text: string): readonly LogPiece[] {
   return pieces
 }
 
+/** What is shown of a long text: its end, from the beginning of a line on where there is one. Pure. */
+export function toTail(text: string, { maxLines = 1000, maxChars = 131_072 } = {}): { text: string; isCut: boolean } {
+  const whole = text.trimEnd()
+  const lines = whole.slice(-maxChars).split('\n')
+  // The first of them may have lost its beginning.
+  const isTorn = whole.length > maxChars && lines.length > 1
+  const end = lines
+    .slice(isTorn ? 1 : 0)
+    .slice(-maxLines)
+    .join('\n')
+  return { text: end, isCut: end.length < whole.length }
+}
+
 /** The service keeps no more of a log than this, and a tab must not either. */
 const MAX_LINES = 100_000
 

@@ -88,6 +88,7 @@ export function openReleased(parts: ReleasedParts) {
   const looking = startLooking(parts, { bell, onChanged })
   return {
     released,
+    mayDeploy: releases.mayDeploy,
     listCompute,
     loads: store.deployments.loads,
     /** What the engines of a copy printed, newest last. */

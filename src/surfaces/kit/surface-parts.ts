@@ -159,6 +159,8 @@ export interface ConsoleParts {
   readonly isEveryoneOperator: boolean
   readonly hasAdmin: boolean
   readonly hasRouter: boolean
+  readonly mayBuild: (accountId: string) => boolean
+  readonly mayDeploy: (accountId: string) => boolean
   readonly standingOf: (caller: Caller) => Promise<AccountStanding>
   readonly reportUsage: ReportUsage
   /** null: the local kind, which has none. */

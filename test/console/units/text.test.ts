@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { describeFilter, fits, readFilter, toMoment, writeFilter } from '../../../console/src/api/filter.ts'
 import { formatBytes, formatRunning, formatSpan, formatUsd } from '../../../console/src/text/format.ts'
-import { toPieces, withoutTerminalCodes } from '../../../console/src/text/log-text.ts'
+import { toPieces, toTail, withoutTerminalCodes } from '../../../console/src/text/log-text.ts'
 import { toMarkedText, toSegments } from '../../../console/src/text/marks.ts'
 import { indentJson } from '../../../lib/json/indent-json.ts'
 import { summary } from './summary.ts'
@@ -103,5 +103,19 @@ test('JSON over lines is the same JSON, digit by digit', () => {
   assert.equal(
     indentJson('{"seed":18446744073709551615,"cfg":7.0}'),
     '{\n  "seed": 18446744073709551615,\n  "cfg": 7.0\n}',
+  )
+})
+
+test('of a long log its end is shown, in whole lines, and whether it had a beginning', () => {
+  assert.deepEqual(toTail('one\ntwo\nthree\n', { maxLines: 2 }), { text: 'two\nthree', isCut: true })
+  assert.deepEqual(toTail('one\ntwo\nthree\n', { maxChars: 8 }), { text: 'three', isCut: true })
+  assert.deepEqual(toTail('one\ntwo\n'), { text: 'one\ntwo', isCut: false })
+  fc.assert(
+    fc.property(fc.array(fc.stringMatching(/^[a-z]{1,9}$/)), fc.integer({ min: 1, max: 40 }), (lines, maxChars) => {
+      const whole = lines.join('\n')
+      const { text, isCut } = toTail(whole, { maxLines: 5, maxChars })
+      assert.ok(whole.endsWith(text) && text.length <= maxChars && text.split('\n').length <= 5)
+      assert.equal(isCut, text !== whole)
+    }),
   )
 })

@@ -22,6 +22,8 @@ export interface FakeRelease {
 }
 
 interface NewRelease extends Pick<FakeOptions, 'nodeMs' | 'without'> {
+  /** Of a release that an account has cut; left out: one that only deployments know. */
+  readonly id?: string
   readonly version: number
   readonly buildId?: string
   readonly accountId: string
@@ -61,8 +63,7 @@ export function createFakeReleases(
   }
   return {
     here,
-    add({ version, buildId = 'build-1', accountId, isBroken = false, ...options }) {
-      const id = `rel-${buildId}-${version}`
+    add({ version, buildId = 'build-1', id = `rel-${buildId}-${version}`, accountId, isBroken = false, ...options }) {
       const path = join(folder, id)
       const log = join(path, 'log')
       const pids = join(path, 'pids')

@@ -38,3 +38,15 @@ test('small pictures do not use up the requests of an account', async () => {
   for (let index = 0; index < 5; index += 1) assert.equal(await ask(picture), 404)
   assert.deepEqual([await ask(READ), await ask(READ), await ask(READ)], [200, 200, 429])
 })
+
+test('a session says whether its account may make builds and deploy releases', async () => {
+  await using shared = await startShared({ builds: 'maker' })
+  const featuresOf = async (id: string) => {
+    const { key } = await shared.account(id)
+    const { json } = await call(shared.url, SESSION, { headers: { cookie: await signIn(shared.url, key) } })
+    return [json.features.environments, json.features.deployments]
+  }
+  // Nothing is built by this process, so nothing can be deployed.
+  assert.deepEqual(await featuresOf('maker'), [true, false])
+  assert.deepEqual(await featuresOf('other'), [false, false])
+})

@@ -50,6 +50,12 @@ export const PLACES: readonly NavPlace[] = [
   { to: '/jobs', label: 'Jobs', icon: 'list', isThere: hasAccount, isFirst: true },
   { to: '/run', label: 'Run', icon: 'play', isThere: hasAccount, isFirst: true },
   { to: '/endpoints', label: 'Endpoints', icon: 'endpoint', isThere: hasAccount },
+  {
+    to: '/environments',
+    label: 'Environments',
+    icon: 'stack',
+    isThere: (current) => hasAccount(current) && current.features.environments,
+  },
   { to: '/gallery', label: 'Gallery', icon: 'picture', isThere: hasAccount, isFirst: true },
   {
     to: '/models',

@@ -4,8 +4,9 @@ import { confirm } from '../../components/overlay/dialog.tsx'
 import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
 import { Words } from '../../components/text.tsx'
 import { tell } from '../../state/deeds.ts'
+import { usePolled } from '../../state/resource.ts'
 import { formatCount, plural } from '../../text/format.ts'
-import { OperatorPage, usePolled } from './operator-page.tsx'
+import { OperatorPage } from './operator-page.tsx'
 
 export function DeploymentsPage() {
   const resource = usePolled('operator deployments', listDeployments)

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { PageTabs } from '../../components/tabs/tabs.tsx'
 import { isWatched } from '../../state/live/presence.ts'
 import { openStream } from '../../state/live/stream.ts'
-import { type Resource, useResource } from '../../state/resource.ts'
+import type { Resource } from '../../state/resource.ts'
 import { session } from '../../state/session.ts'
 
 const PLACES = {
@@ -32,20 +32,6 @@ export function OperatorPage({ here, title, children }: OperatorPageProps) {
       {children}
     </section>
   )
-}
-
-const EVERY_MS = 4000
-
-/** A question that is asked again every few seconds while somebody looks: nothing tells of these changes yet. */
-export function usePolled<Value>(key: string, load: (signal: AbortSignal) => Promise<Value>): Resource<Value> {
-  const resource = useResource(key, load)
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (isWatched.value) resource.reload()
-    }, EVERY_MS)
-    return () => clearInterval(timer)
-  }, [resource])
-  return resource
 }
 
 const PACE_MS = 1000

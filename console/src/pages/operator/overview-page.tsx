@@ -6,9 +6,10 @@ import { type PlainColumn, PlainTable } from '../../components/table/plain-table
 import { Words } from '../../components/text.tsx'
 import { hrefOf } from '../../routes.ts'
 import { zoneName } from '../../state/preferences.ts'
+import { usePolled } from '../../state/resource.ts'
 import { formatCount, formatSpan, formatTime, formatUsd, plural } from '../../text/format.ts'
 import { EngineStateWord, engineOrder } from './engines/engines-page.tsx'
-import { OperatorPage, usePolled } from './operator-page.tsx'
+import { OperatorPage } from './operator-page.tsx'
 
 const POOLS: readonly PlainColumn<Pool>[] = [
   { label: 'Pool', cell: ({ pool }) => <Words text={pool} /> },

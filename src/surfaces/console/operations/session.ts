@@ -73,7 +73,12 @@ async function sendSession(request: FastifyRequest, reply: FastifyReply, deps: C
     may_become_operator: parts.hasAdmin && !parts.isEveryoneOperator,
     account: caller === null ? null : toAccountView(await parts.standingOf(caller)),
     scopes: caller?.scopes == null ? null : [...caller.scopes],
-    features: { models: parts.hasRouter, accounts: parts.kind !== 'local' },
+    features: {
+      models: parts.hasRouter,
+      accounts: parts.kind !== 'local',
+      environments: caller !== null && parts.mayBuild(caller.accountId),
+      deployments: caller !== null && parts.mayDeploy(caller.accountId),
+    },
   })
 }
 

@@ -5,8 +5,9 @@ import { EmptyState, Loaded, Skeleton, type StateLook, StatePill } from '../../.
 import { Ago, KeyValue, Words } from '../../../components/text.tsx'
 import { hrefOf } from '../../../routes.ts'
 import { tell } from '../../../state/deeds.ts'
+import { usePolled } from '../../../state/resource.ts'
 import { formatBytes, formatCount, plural } from '../../../text/format.ts'
-import { OperatorPage, usePolled } from '../operator-page.tsx'
+import { OperatorPage } from '../operator-page.tsx'
 
 const DEEDS: Readonly<Record<EngineDeed, string>> = { cordon: 'Cordon', drain: 'Drain', resume: 'Resume' }
 
