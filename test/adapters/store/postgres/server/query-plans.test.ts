@@ -21,8 +21,9 @@ interface Plan {
 const ROWS = 20_000
 // What an operator asks for, sums over all accounts, and a removal that the service leaves to dropped partitions.
 const MAY_WALK = [
-  // Those of other tests that share this process, and of verify, which reads everything.
+  // Those of other tests that share this process, and of verify and doctor, which an operator starts.
   /^verify\./,
+  /^inspect\./,
   /^test\./,
   ...[/^ledgerCheck\./, /^ledger\.charges\.\w+\.all$/, /^accounts\.(sum|compare_some)$/, /^jobs\.find_old$/],
   // Over deployments that are up, and when a release is removed or folders of releases are tidied.
