@@ -92,7 +92,9 @@ function objectsOf(list: JsonValue | undefined, member: string): JsonObject[] {
 }
 
 function damaged(why: string): ServiceError {
-  return new ServiceError('invalid_workflow', `this export of an endpoint cannot be read: ${why}`)
+  return new ServiceError('invalid_workflow', `this export of an endpoint cannot be read: ${why}`, {
+    details: { node_errors: {} },
+  })
 }
 
 /** The inputs with all the places of the export. `known`: every value of the graph that can be an input. */

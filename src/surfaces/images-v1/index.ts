@@ -129,6 +129,8 @@ async function answerCall(reply: FastifyReply, call: ImageCall, { parts, joined,
 }
 
 const PAGE = 1000
+// Clients of images read the list in one piece; whatever an endpoint is called further can be called, listed or not.
+const MAX_MODELS = 10_000
 
 function listModels(app: FastifyInstance, { parts, door }: ImageDeps): void {
   app.get(MODELS_PATH, needs('endpoints:run'), async (request, reply) => {
@@ -140,12 +142,13 @@ function listModels(app: FastifyInstance, { parts, door }: ImageDeps): void {
       for (const endpoint of page) {
         if (endpoint.state !== 'ready' || !(await isModel(parts, endpoint))) continue
         models.set(endpoint.name, endpoint)
-        for (const alias of endpoint.settings.models) if (!aliases.has(alias)) aliases.set(alias, endpoint)
+        for (const alias of endpoint.settings.models)
+          if (aliases.size < MAX_MODELS && !aliases.has(alias)) aliases.set(alias, endpoint)
       }
       if (page.length < PAGE) break
       after = page.at(-1)?.name ?? null
     }
-    const all = new Map([...aliases, ...models])
+    const all = new Map([...models, ...[...aliases].filter(([alias]) => !models.has(alias))].slice(0, MAX_MODELS))
     return sendJson(reply, 200, {
       object: 'list',
       data: [...all].map(([id, endpoint]) => toModelView(id, endpoint)).sort((a, b) => (a.id < b.id ? -1 : 1)),

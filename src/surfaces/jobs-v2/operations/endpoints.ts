@@ -5,6 +5,7 @@ import type { Endpoint, EndpointVersion } from '../../../domain/endpoints/endpoi
 import type { EndpointKey } from '../../../domain/endpoints/endpoint-store.ts'
 import { toInputSchema } from '../../../domain/endpoints/input-schema.ts'
 import type { Endpoints, PublishRequest, SettingsChange } from '../../../domain/endpoints/manage-endpoints.ts'
+import type { Resolved } from '../../../domain/endpoints/reach.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { Missing } from '../../../domain/workflows/needs.ts'
 import { readJsonObject } from '../../kit/bodies/json-body.ts'
@@ -41,8 +42,16 @@ export interface EndpointDeps {
 const ENDPOINT_ROUTE = `${ENDPOINTS_PATH}/:name`
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 100
-// A document with more operations is of no use to any reader.
+// A document with more operations, or of more characters, is of no use to any reader.
 const MAX_DESCRIBED = 200
+const MAX_DESCRIBED_LENGTH = 4_194_304
+// So that one with long texts leaves room for others.
+const MAX_OWN_LENGTH = 524_288
+// Of versions that are looked at to find those that fit.
+const MAX_READ_LENGTH = 33_554_432
+// What a value is written out as: in the schema, in the example and in the samples of each language, where quotes are escaped.
+const COPIES = 6
+const USUAL_LENGTH = 6_000
 
 function nameOf(request: FastifyRequest): string {
   return (request.params as { readonly name: string }).name
@@ -144,12 +153,34 @@ function listEndpoints(app: FastifyInstance, { contextOf, endpoints }: EndpointD
   })
 }
 
+/** The first by name that together make a document of bounded length; one that is too long for it is left out. */
 async function describeAll(request: FastifyRequest, deps: EndpointDeps): Promise<JsonObject> {
   const { contextOf, endpoints, needsCredentials } = deps
   const context = contextOf(request)
-  const found = await endpoints.list(context, { after: null, limit: MAX_DESCRIBED })
-  const described = await Promise.all(found.map(({ name }) => endpoints.resolve(context, name)))
-  return toOpenapi(described, context, needsCredentials)
+  const found = await endpoints.list(context, { after: null, limit: MAX_DESCRIBED + 1 })
+  const described: Resolved[] = []
+  let [left, toRead] = [MAX_DESCRIBED_LENGTH, MAX_READ_LENGTH]
+  for (const { name, description } of found.slice(0, MAX_DESCRIBED)) {
+    const each = toRead > 0 ? await endpoints.resolve(context, name).catch(nullIfGone) : null
+    if (each === null) continue
+    const { inputs, graph } = each.version
+    const written = stringifyLosslessJson([...inputs] as readonly unknown[] as JsonValue[]).length
+    toRead -= written + graph.length
+    const length = COPIES * written + description.length + USUAL_LENGTH
+    if (length > Math.min(left, MAX_OWN_LENGTH)) continue
+    left -= length
+    described.push(each)
+  }
+  const document = toOpenapi(described, context, needsCredentials)
+  if (described.length === found.length) return document
+  const said = `Only ${described.length} endpoints are described here; each has a document of its own at ${ENDPOINTS_PATH}/{name}/openapi.json.`
+  return { ...document, info: { title: 'Endpoints', version: '1', description: said } }
+}
+
+/** Removed since it was listed. */
+function nullIfGone(error: unknown): null {
+  if (error instanceof ServiceError && error.refusal === 'not_found') return null
+  throw error
 }
 
 function describeEndpoints(app: FastifyInstance, deps: EndpointDeps): void {

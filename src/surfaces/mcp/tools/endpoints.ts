@@ -68,14 +68,18 @@ export async function listEndpointTools(
   try {
     const named = await readEndpoints(api, taken, signal)
     if (named.size === 0) return []
-    const described = await describeAll(api, '/api/v2/endpoints/openapi.json', signal)
+    const all = await describe(api, '/api/v2/endpoints/openapi.json', signal)
     const tools: Tool[] = []
+    let left = MAX_DOCUMENT_BYTES
     for (const [tool, endpoint] of named) {
+      let operation = all.operations.get(endpoint)
       // The document of all has only so many.
-      const own =
-        described.get(endpoint) ??
-        (await describeAll(api, `/api/v2/endpoints/${endpoint}/openapi.json`, signal)).get(endpoint)
-      if (own !== undefined) tools.push(toTool(tool, endpoint, own))
+      if (operation === undefined && left > 0) {
+        const own = await describe(api, `/api/v2/endpoints/${endpoint}/openapi.json`, signal)
+        operation = own.operations.get(endpoint)
+        left -= own.length
+      }
+      if (operation !== undefined) tools.push(toTool(tool, endpoint, operation))
     }
     return tools
   } catch (error) {
@@ -100,16 +104,20 @@ export async function findEndpointTool(
   }
 }
 
-/** The operations that run endpoints, by the endpoint's name. */
-async function describeAll(api: ServiceApi, path: string, signal: AbortSignal): Promise<Map<string, Fields>> {
+interface Described {
+  /** The operations that run endpoints, by the endpoint's name. */
+  readonly operations: ReadonlyMap<string, Fields>
+  readonly length: number
+}
+
+async function describe(api: ServiceApi, path: string, signal: AbortSignal): Promise<Described> {
   const bytes = await readBytes(await api.call(path, { signal }), MAX_DOCUMENT_BYTES)
   const document = bytes === null ? {} : toFields(JSON.parse(bytes.toString('utf8')))
-  return new Map(
-    Object.entries(toFields(document['paths'])).flatMap(([at, operations]) => {
-      const endpoint = /\/endpoints\/([a-z0-9-]+)\/runs$/.exec(at)?.[1]
-      return endpoint === undefined ? [] : [[endpoint, toFields(toFields(operations)['post'])]]
-    }),
-  )
+  const operations = Object.entries(toFields(document['paths'])).flatMap(([at, methods]): [string, Fields][] => {
+    const endpoint = /\/endpoints\/([a-z0-9-]+)\/runs$/.exec(at)?.[1]
+    return endpoint === undefined ? [] : [[endpoint, toFields(toFields(methods)['post'])]]
+  })
+  return { operations: new Map(operations), length: bytes?.length ?? MAX_DOCUMENT_BYTES }
 }
 
 function toTool(name: string, endpoint: string, operation: Fields): Tool {
