@@ -11,7 +11,7 @@ export interface Publish {
   readonly version: Omit<EndpointVersion, 'number'>
   /** The revision of the endpoint that the publish was judged by; null: there was none. */
   readonly revision: number | null
-  /** How many endpoints an account may have. */
+  /** How many endpoints an account may have. Ten times as many names may be used in all, as those of removed ones are kept. */
   readonly limit: number
 }
 

@@ -318,6 +318,6 @@ function revisionMismatch(name: string): ServiceError {
 function tooMany(limit: number): ServiceError {
   return invalidField(
     'name',
-    `would be one more than the ${limit} endpoints that an account may have; remove some first`,
+    `would be one more than the ${limit} endpoints that an account may have, or than ten times as many names: remove some, or take the name of one that was removed`,
   )
 }

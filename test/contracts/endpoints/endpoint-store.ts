@@ -162,5 +162,18 @@ export function testEndpointStore(opener: StoreOpener<WholeStoreUnderTest>): voi
       assert.deepEqual(both.map(({ outcome }) => outcome).sort(), ['published', 'too_many'])
       assert.equal((await publish('a', 'y', { limit: 2 })).outcome, 'published')
     })
+
+    test('one that is removed makes room for another; its name and number are kept, of ten times as many', async () => {
+      const { publish, keyOf } = await newTenant()
+      const names = Array.from({ length: 10 }, (_, index) => `e${index}`)
+      for (const name of names) {
+        mustBePublished(await publish(name, 'x', { limit: 1 }))
+        await endpoints().remove(keyOf(name), at(1))
+      }
+      assert.equal((await publish('another', 'x', { limit: 1 })).outcome, 'too_many')
+      assert.equal(mustBePublished(await publish('e3', 'x', { limit: 1 })).version.number, 2)
+      // It counts as a new one, though its name is known.
+      assert.equal((await publish('e4', 'x', { limit: 1 })).outcome, 'too_many')
+    })
   })
 }

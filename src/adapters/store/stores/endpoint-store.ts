@@ -17,8 +17,8 @@ const LOCK_ACCOUNT = command(
 const LOCK = query('endpoints.lock', endpoint, (words) => selectFrom(endpoint, `WHERE ${OWN} ${words.lock('UPDATE')}`))
 const COUNT = query(
   'endpoints.count',
-  shape({ known: integer() }),
-  'SELECT count(*) AS known FROM endpoint WHERE account_id = :accountId',
+  shape({ present: integer(), known: integer() }),
+  'SELECT count(*) FILTER (WHERE is_removed = 0) AS present, count(*) AS known FROM endpoint WHERE account_id = :accountId',
 )
 const FIND = query('endpoints.find', endpoint, selectFrom(endpoint, `WHERE ${OWN} AND is_removed = 0`))
 const LIST = query(
@@ -83,6 +83,9 @@ function startOf({ accountId, name, texts, version }: Publish, before: StoredEnd
   }
 }
 
+// A name that was removed is kept, so that its numbers count on: what was called by a number is never another version.
+const NAMES_FOR_EACH = 10
+
 function* publish(request: Publish): Steps<Published> {
   const { accountId, name, version, revision, limit } = request
   const key = { accountId, name }
@@ -90,7 +93,11 @@ function* publish(request: Publish): Steps<Published> {
   const before = yield* get(LOCK, key)
   const known = before === undefined || before.isRemoved ? null : before.revision
   if (known !== revision) return { outcome: 'changed' }
-  if (before === undefined && ((yield* get(COUNT, { accountId }))?.known ?? 0) >= limit) return { outcome: 'too_many' }
+  if (known === null) {
+    const count = (yield* get(COUNT, { accountId })) ?? { present: 0, known: 0 }
+    const isTooMany = count.present >= limit || (before === undefined && count.known >= limit * NAMES_FOR_EACH)
+    if (isTooMany) return { outcome: 'too_many' }
+  }
   const same = yield* get(FIND_HASH, { ...key, hash: version.hash })
   const start = startOf(request, before)
   const number = same?.number ?? start.lastVersion + 1
