@@ -109,7 +109,8 @@ test('a full disk still takes cancels, deletes and ends, and nothing that could 
     for (const bytes of [50_000, 5_000, 500, 10]) await fill(bytes)
     const settled = await Promise.allSettled([
       ...waiting.map(({ id }) => store.jobs.cancel(tenant.accountId, id, START)),
-      tenant.submit({ workflow: JSON.stringify('x'.repeat(5_000)) }),
+      // More than the cancels free, and less than what is set aside for them.
+      tenant.submit({ workflow: JSON.stringify('x'.repeat(1_000_000)) }),
     ])
     assert.deepEqual(
       settled.map(({ status }) => status),
