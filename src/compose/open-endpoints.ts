@@ -12,11 +12,13 @@ import { createEndpointCalls } from '../domain/endpoints/local/endpoint-calls.ts
 import { createEndpointModels } from '../domain/endpoints/local/endpoint-models.ts'
 import { createLocalProvider } from '../domain/endpoints/local/local-provider.ts'
 import { createServiceEndpoints, LOCAL } from '../domain/endpoints/local/service-endpoints.ts'
-import { createEndpoints } from '../domain/endpoints/manage-endpoints.ts'
+import { createEndpoints, type MissingOfVersion } from '../domain/endpoints/manage-endpoints.ts'
 import { createPropose } from '../domain/endpoints/propose/propose.ts'
 import { createOwnReach } from '../domain/endpoints/reach.ts'
+import { type FindServedRelease, findServed, lacksRelease } from '../domain/endpoints/release.ts'
 import { createRunEndpoint } from '../domain/endpoints/run-endpoint.ts'
 import { createWaitForRun } from '../domain/endpoints/wait-for-run.ts'
+import { readCopyPool } from '../domain/engine/copy-pool.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import type { Engine } from '../domain/engine/engine-port.ts'
 import type { AccessRules } from '../domain/models/access/model-access.ts'
@@ -39,7 +41,7 @@ interface EndpointParts {
   /** The engine in this process; null: there is none. */
   readonly engine: Engine | null
   /** null: there are none. */
-  readonly deployments: Pick<Deployments, 'mayUse'> | null
+  readonly deployments: Pick<Deployments, 'mayUse' | 'current'> | null
   /** null: the local kind, where nothing costs anything. */
   readonly shared: Pick<SharedAccounts, 'priceFor' | 'accounts'> | null
   readonly moderation: Pick<OpenedModeration, 'runCheck' | 'asksHooks'>
@@ -61,7 +63,11 @@ export type OpenedEndpoints = ReturnType<typeof openEndpoints>
 
 export function openEndpoints({ store, directory, jobs, assets, turns, clock, ...parts }: EndpointParts) {
   const { random } = Math
-  const catalog = (pool: string | null) => directory.catalog(pool ?? DEFAULT_POOL)
+  // Of a deployment on a release: what the engines of that release have.
+  const catalog = (pool: string | null) => {
+    const asked = pool ?? DEFAULT_POOL
+    return directory.catalog(parts.deployments?.current(asked) ?? asked)
+  }
   const draft = createDraftEndpoint({ propose: createPropose({ catalog, clock, random, turns }), catalog, turns })
   // The router runs endpoints as models, and offers models as endpoints, so one of the two is connected later.
   let offered: OfferedModels = { models: () => NO_MODELS, rules: { mayUse: () => false } }
@@ -71,14 +77,18 @@ export function openEndpoints({ store, directory, jobs, assets, turns, clock, ..
     nodes: () => catalog(null),
   })
   const mayUse = (accountId: string, id: string) => parts.deployments?.mayUse(accountId, id) === true
+  const servedRelease: FindServedRelease = (accountId, id) => {
+    const pool = mayUse(accountId, id) ? parts.deployments?.current(id) : undefined
+    return pool === undefined ? null : (readCopyPool(pool)?.releaseVersion ?? null)
+  }
   const { shared } = parts
   const endpoints = createEndpoints({
-    ...{ store: store.endpoints, service, clock, draft, mayUse },
+    ...{ store: store.endpoints, service, clock, draft, mayUse, servedRelease },
     ...(shared !== null && { isActive: (accountId) => shared.accounts.find(accountId)?.status === 'active' }),
   })
   const { submit, submitBatch, trySubmit } = jobs
   const runs = createRunEndpoint({
-    ...{ endpoints, submit, submitBatch, trySubmit, random, mayUse, takeFiles: assets.takeFiles },
+    ...{ endpoints, submit, submitBatch, trySubmit, random, mayUse, servedRelease, takeFiles: assets.takeFiles },
     check: parts.moderation.runCheck,
   })
   const waiting = { watchJob: jobs.watching.watchJob, ticker: systemTicker }
@@ -109,8 +119,12 @@ export function openEndpoints({ store, directory, jobs, assets, turns, clock, ..
     },
     reportUsage: createReportEndpointUsage({ store: store.endpoints, runLimits: store.runLimits, clock }),
     waits: createWaitForRun(waiting),
-    missingOf: ({ settings }: Endpoint, { graph }: EndpointVersion) =>
-      findMissing(readGraph(parseLosslessJson(graph)), catalog(settings.deployment)),
+    servedRelease,
+    missingOf(endpoint: Endpoint, { graph, required: { release } }: EndpointVersion): MissingOfVersion {
+      const missing = findMissing(readGraph(parseLosslessJson(graph)), catalog(endpoint.settings.deployment))
+      const served = release === undefined ? null : findServed(endpoint, release, servedRelease)
+      return lacksRelease(release, served) ? { ...missing, release: { ...release, served } } : missing
+    },
     originOf: async (accountId: string, jobId: string) =>
       (await store.summaries.findDetails(accountId, jobId, clock.now()))?.origin ?? null,
   }

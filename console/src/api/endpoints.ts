@@ -76,6 +76,8 @@ export interface VersionSummary {
   readonly version: number
   readonly note: string
   readonly created_at: string
+  /** That its deployment served when it was published. `served`: what calls find there now; null: none. */
+  readonly release?: { readonly version: number; readonly pinned: boolean; readonly served: number | null }
 }
 
 export interface Version extends VersionSummary {
@@ -96,7 +98,7 @@ export interface Draft {
 }
 
 export interface Difference {
-  readonly kind: 'input' | 'output' | 'graph'
+  readonly kind: 'input' | 'output' | 'graph' | 'release'
   readonly breaking: boolean
   readonly message: string
 }

@@ -57,6 +57,15 @@ export interface VersionSummaryWire {
   readonly note: string
   readonly created_at: string
   readonly created_by: string | null
+  readonly release?: ReleaseWire
+}
+
+/** `served`: the release that calls find where the version was published; null: none. */
+export interface ReleaseWire {
+  readonly deployment: string
+  readonly version: number
+  readonly pinned: boolean
+  readonly served: number | null
 }
 
 export interface VersionWire extends VersionSummaryWire {

@@ -7,7 +7,14 @@ import {
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
 import { toTable } from '../admin/admin-command.ts'
-import type { DifferenceWire, EndpointWire, InputWire, OutputWire, VersionSummaryWire } from './endpoint-api.ts'
+import type {
+  DifferenceWire,
+  EndpointWire,
+  InputWire,
+  OutputWire,
+  ReleaseWire,
+  VersionSummaryWire,
+} from './endpoint-api.ts'
 
 // Wide enough to know it by, narrow enough for a table.
 const MAX_CELL = 48
@@ -112,11 +119,25 @@ export function toVersionTable(
   versions: readonly VersionSummaryWire[],
   { aliases, current_version: current }: EndpointWire,
 ): string {
-  const rows = versions.map(({ version, created_at: at, created_by: key, note }) => {
+  const hasReleases = versions.some(({ release }) => release !== undefined)
+  const rows = versions.map(({ version, created_at: at, created_by: key, note, release }) => {
     const names = Object.entries(aliases).flatMap(([alias, number]) => (number === version ? [alias] : []))
-    return [version, [...(version === current ? ['current'] : []), ...names], at, key, shorten(note)]
+    const known = [...(version === current ? ['current'] : []), ...names]
+    const on = release === undefined ? '' : toRelease(release)
+    return [version, known, at, key, ...(hasReleases ? [on] : []), shorten(note)]
   })
-  return toTable(['version', 'known as', 'published', 'by key', 'note'], rows, { empty: 'it has no versions' })
+  const columns = ['version', 'known as', 'published', 'by key', ...(hasReleases ? ['release'] : []), 'note']
+  return toTable(columns, rows, { empty: 'it has no versions' })
+}
+
+/** `1, pinned; 2 serves now`: on which one it was published, and what became of that. */
+function toRelease({ version, pinned, served }: ReleaseWire): string {
+  const now = served === null ? 'it is served no more' : `${served} serves now`
+  return `${version}${pinned ? ', pinned' : ''}${served === version ? '' : `; ${now}`}`
+}
+
+export function toReleaseLines({ release }: Pick<VersionSummaryWire, 'release'>): string[] {
+  return release === undefined ? [] : [`release  ${toRelease(release)} (of ${release.deployment})`]
 }
 
 export function toDifferenceLines(differences: readonly DifferenceWire[]): string[] {
@@ -132,6 +153,12 @@ export function toFindingLines(warnings: readonly JsonObject[], missing: JsonObj
     ),
     ...list('classes').map(({ class_type: type }) => `missing: no engine has the class ${type}`),
     ...list('weights').map(({ name, node_id: id }) => `missing: no engine has ${name}, which node ${id} uses`),
+    ...[missing?.['release']]
+      .filter(isJsonObject)
+      .map(
+        ({ version, deployment, served }) =>
+          `missing: it runs on release ${version} of ${deployment} alone, where ${served === null ? 'it finds none' : `${served} serves now`}`,
+      ),
   ]
 }
 

@@ -32,6 +32,7 @@ import {
   toFindingLines,
   toInputTable,
   toOutputLine,
+  toReleaseLines,
   toVersionTable,
 } from './endpoint-text.ts'
 import { callers, limits, usage } from './limits.ts'
@@ -46,6 +47,7 @@ const TEXT_FLAGS = [
   ['--note <text>', 'what is new in this version'],
   ['--breaking', 'it is meant that this breaks callers of the current version'],
   ['--deployment <id>', 'whose workers run it'],
+  ['--pin-release', 'this version runs on the release that its deployment serves now, or not at all'],
   ['--no-tool', 'agents do not get it as a tool'],
 ] as const
 const DECLARE = [
@@ -172,6 +174,7 @@ async function show(client: RunClient, [name]: readonly string[], options: Optio
   const lines = [
     ...toEndpointLines(endpoint),
     ...(version.version === endpoint.current_version ? [] : ['', `version ${version.version}:`]),
+    ...toReleaseLines(version),
     ...['', toInputTable(version.inputs), toOutputLine(version.outputs), ...toFindingLines([], endpoint.missing)],
   ]
   return { answer: { endpoint, version }, lines }

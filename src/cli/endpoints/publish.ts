@@ -9,7 +9,14 @@ import type { RunClient } from '../server/client.ts'
 import { type Options, type Said, textOf } from '../server/server-commands.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { askEndpoints, type DraftWire, type PublishedWire } from './endpoint-api.ts'
-import { toCurl, toDifferenceLines, toFindingLines, toInputTable, toOutputLine } from './endpoint-text.ts'
+import {
+  toCurl,
+  toDifferenceLines,
+  toFindingLines,
+  toInputTable,
+  toOutputLine,
+  toReleaseLines,
+} from './endpoint-text.ts'
 
 export async function publish(
   client: RunClient,
@@ -78,6 +85,7 @@ function readTexts(options: Options): JsonObject {
   return {
     ...texts,
     ...(options['breaking'] === true && { breaking: true }),
+    ...(options['pinRelease'] === true && { pin_release: true }),
     ...(options['tool'] === false && { tool: false }),
   }
 }
@@ -97,6 +105,7 @@ async function send(
       ? `${name} version ${version.version} is published`
       : `${name} has this already as version ${version.version}, which is current now`,
     `address: ${urls.runs}`,
+    ...toReleaseLines(version),
     ...['', toInputTable(version.inputs), toOutputLine(version.outputs), ''],
     ...toDifferenceLines(differences),
     ...toFindingLines(warnings, missing),

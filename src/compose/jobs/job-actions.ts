@@ -31,9 +31,9 @@ import { createListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import { createRunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
 import { createLiveRuns, createWatchJob } from '../../domain/jobs/read/watch-job.ts'
 import { createReuse } from '../../domain/jobs/reuse/find-result.ts'
-import { createTrySubmit } from '../../domain/jobs/submit/dry-run.ts'
+import { createTrySubmit, type TrySubmit } from '../../domain/jobs/submit/dry-run.ts'
 import { createExtraDataKeeper, type ExtraDataKeeper } from '../../domain/jobs/submit/extra-data-keeper.ts'
-import { createSubmit } from '../../domain/jobs/submit/submit-job.ts'
+import { createSubmit, type SubmitRequest } from '../../domain/jobs/submit/submit-job.ts'
 import { createSubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import { createEngineVerdicts, createRetryEstimate } from '../../domain/jobs/submit/submit-refusals.ts'
 import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
@@ -326,18 +326,19 @@ function createSubmits(
     'job.submit',
     followUpdates(createSubmit({ ...recording, store: recordJob, ...engineCheck }), parts.currentPool),
   )
+  const tryThere = createTrySubmit({
+    ...{ ...admission, ...workflows, reuse, inspectWorkflow },
+    ...{ keys: store.keys, ledger: store.ledger, accounts: store.accounts },
+    ...{ runLimits: store.runLimits, retentionMs: config.retentionMs },
+    limitsOf: (accountId) => {
+      const limits = rules?.limitsOf(accountId) ?? null
+      return { maxRunning: limits?.concurrentJobs ?? null, maxQueued: limits?.queuedJobs ?? config.maxQueued }
+    },
+  })
   const forBatches = { store: store.batches, keys: store.keys, newBatchId: newJobId }
   return {
     submit,
-    trySubmit: createTrySubmit({
-      ...{ ...admission, ...workflows, reuse, inspectWorkflow },
-      ...{ keys: store.keys, ledger: store.ledger, accounts: store.accounts },
-      ...{ runLimits: store.runLimits, retentionMs: config.retentionMs },
-      limitsOf: (accountId) => {
-        const limits = rules?.limitsOf(accountId) ?? null
-        return { maxRunning: limits?.concurrentJobs ?? null, maxQueued: limits?.queuedJobs ?? config.maxQueued }
-      },
-    }),
+    trySubmit: tryCurrent(tryThere, parts.currentPool),
     submitPrompt: createSubmitPrompt({
       ...{ inspectWorkflow, submit, turns, catalog: workflows.catalog, pool: DEFAULT_POOL },
       ...(fleet.hasLanes && { placement: directory }),
@@ -350,13 +351,21 @@ function createSubmits(
   }
 }
 
+/** Looks at the copy that a submit would be sent to. */
+function tryCurrent(tryThere: TrySubmit, currentPool: JobParts['currentPool']): TrySubmit {
+  return (request, found) => {
+    const pool = request.pool ?? null
+    return tryThere({ ...request, pool: pool === null ? null : (currentPool?.(pool) ?? pool) }, found)
+  }
+}
+
 const MAX_UPDATES = 5
 
 /**
  * Sends what comes to a deployment on a release to the copy that serves. An update may land between the look at the deployment and the
- * record of the job; nothing is recorded then, and it is sent to the next copy.
+ * record of the job; nothing is recorded then, and it is sent to the next copy, if it may run there.
  */
-function followUpdates<Request extends { readonly pool?: string | null }, Answer>(
+function followUpdates<Request extends Pick<SubmitRequest, 'pool' | 'mustRunOn'>, Answer>(
   send: (request: Request) => Promise<Answer>,
   currentPool: JobParts['currentPool'],
 ): (request: Request) => Promise<Answer> {
@@ -366,6 +375,7 @@ function followUpdates<Request extends { readonly pool?: string | null }, Answer
     if (asked == null) return send(request)
     for (let updates = 0; ; updates++) {
       const pool = currentPool(asked)
+      request.mustRunOn?.(pool)
       try {
         return await send({ ...request, pool })
       } catch (error) {

@@ -37,7 +37,7 @@ export interface EndpointKey {
 }
 
 /** What a list of versions says of each. */
-export type VersionSummary = Pick<EndpointVersion, 'number' | 'hash' | 'note' | 'createdAt' | 'createdBy'>
+export type VersionSummary = Pick<EndpointVersion, 'number' | 'hash' | 'note' | 'createdAt' | 'createdBy' | 'required'>
 
 export interface EndpointRunsQuery extends EndpointKey {
   /** null: in every pool. */

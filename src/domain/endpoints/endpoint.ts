@@ -110,6 +110,16 @@ export interface EndpointOutput {
 export interface Required {
   readonly classes: readonly string[]
   readonly weights: readonly { readonly folder: string | null; readonly name: string }[]
+  /** What its deployment served when it was published; left out: it had none, or one that is on no release. */
+  readonly release?: VersionRelease
+}
+
+export interface VersionRelease {
+  readonly deployment: string
+  /** The number of the release within its build. */
+  readonly version: number
+  /** It runs on this release alone; otherwise on whichever its deployment serves. */
+  readonly isPinned: boolean
 }
 
 /** What a publish stores. */

@@ -18,10 +18,12 @@ import {
   type EndpointVersion,
   EVERYONE,
   type VersionContent,
+  type VersionRelease,
 } from './endpoint.ts'
 import type { EndpointChange, EndpointKey, EndpointStore } from './endpoint-store.ts'
 import { isName, isReservedName, type ServiceEndpoints, withService } from './offered.ts'
 import { createReach, createVersionReader, type FindVersion, noEndpoint, noVersion, type Reach } from './reach.ts'
+import type { FindServedRelease } from './release.ts'
 import { compareVersions, hashVersion, type VersionDifference } from './versions.ts'
 
 /** What a file would become. */
@@ -35,6 +37,11 @@ export interface Draft extends VersionContent {
   readonly missing: Missing
   /** Why no call of it could ever run; null: nothing is known that speaks against it. */
   readonly fault: ServiceError | null
+}
+
+export interface MissingOfVersion extends Missing {
+  /** The only release on which it runs, and the one that is served in its place; left out: it need not be another one. */
+  readonly release?: VersionRelease & { readonly served: number | null }
 }
 
 export interface DraftRequest {
@@ -51,6 +58,8 @@ export interface PublishRequest extends DraftRequest, EndpointKey {
   readonly keyId: string | null
   readonly note: string
   readonly isBreakingMeant: boolean
+  /** Calls are to run on the release that its deployment serves now, or not at all; left out: on whichever it serves. */
+  readonly isReleasePinned?: boolean
   /** Left out: as they are. */
   readonly title?: string
   readonly description?: string
@@ -99,10 +108,14 @@ interface EndpointsDeps {
   readonly draft: (request: DraftRequest) => Promise<Draft>
   /** Whether the account may run jobs there; left out: there are no deployments that could be named. */
   readonly mayUse?: MayUseDeployment
+  /** Left out: no deployment is on a release. */
+  readonly servedRelease?: FindServedRelease
   /** Whether the account may run anything; left out: it always may. */
   readonly isActive?: (accountId: string) => boolean
   readonly limit?: number
 }
+
+const NO_DEPLOYMENTS = { mayUse: () => false, servedRelease: () => null }
 
 export type MayUseDeployment = (accountId: string, deployment: string) => boolean
 
@@ -163,7 +176,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
         (endpoint) => ({ ...wanted, ...(settings && { settings: changeSettings(endpoint.settings, settings) }) }),
         revision,
       ),
-    publish: createPublish({ mayUse: () => false, ...deps, limit: deps.limit ?? MAX_ENDPOINTS }, versions),
+    publish: createPublish({ ...NO_DEPLOYMENTS, ...deps, limit: deps.limit ?? MAX_ENDPOINTS }, versions),
     async moveAlias(key, alias, version) {
       if (!ALIAS.test(alias) || alias === 'latest')
         throw invalidField(
@@ -181,7 +194,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
 
 /** Judged by the version that is current; where another publish came between, judged anew by what that left. */
 function createPublish(
-  { store, clock, draft, limit, mayUse }: Required<Omit<EndpointsDeps, 'service' | 'isActive'>>,
+  { store, clock, draft, limit, mayUse, servedRelease }: Required<Omit<EndpointsDeps, 'service' | 'isActive'>>,
   versions: FindVersion,
 ): Endpoints['publish'] {
   return async (request) => {
@@ -196,9 +209,12 @@ function createPublish(
     for (let tried = 1; tried <= TRIES; tried++) {
       const before = await store.find({ accountId, name })
       const current = before === null ? null : await versions(before, before.currentVersion)
-      const differences = current === null ? [] : compareVersions(current, made)
+      const settings = changeSettings(before?.settings ?? DEFAULT_SETTINGS, request.settings)
+      const release = findRelease(request, settings, servedRelease)
+      const content = { ...made, required: { ...made.required, ...(release !== null && { release }) } }
+      const differences = current === null ? [] : compareVersions(current, content)
       mustNotBreak(name, differences, request.isBreakingMeant)
-      const published = await store.publish(toPublish(request, made, { before, at: clock.now(), limit }))
+      const published = await store.publish(toPublish(request, content, { before, settings, at: clock.now(), limit }))
       if (published.outcome === 'too_many') throw tooMany(limit)
       if (published.outcome === 'changed') continue
       const { endpoint, version, isNew } = published
@@ -216,13 +232,26 @@ function withAlias(aliases: Endpoint['aliases'], alias: string, version: number 
   return { ...others, [alias]: version }
 }
 
+/** What its deployment serves at this moment. Throws invalid_field where there is nothing to pin. */
+function findRelease(
+  { accountId, isReleasePinned: isPinned = false }: PublishRequest,
+  { deployment }: EndpointSettings,
+  servedRelease: FindServedRelease,
+): VersionRelease | null {
+  const version = deployment === null ? null : servedRelease(accountId, deployment)
+  if (deployment !== null && version !== null) return { deployment, version, isPinned }
+  if (isPinned) throw invalidField('pin_release', 'needs a deployment that is on a release')
+  return null
+}
+
 interface PublishFacts {
   readonly before: Endpoint | null
+  readonly settings: EndpointSettings
   readonly at: Date
   readonly limit: number
 }
 
-function toPublish(request: PublishRequest, made: Draft, { before, at, limit }: PublishFacts) {
+function toPublish(request: PublishRequest, made: Draft, { before, settings, at, limit }: PublishFacts) {
   const { accountId, name, note, keyId } = request
   const title = request.title ?? made.title
   const description = request.description ?? made.description
@@ -237,7 +266,7 @@ function toPublish(request: PublishRequest, made: Draft, { before, at, limit }: 
       ...(before === null && { title: name, description: '' }),
       ...(title !== null && { title }),
       ...(description !== null && { description }),
-      settings: changeSettings(before?.settings ?? DEFAULT_SETTINGS, request.settings),
+      settings,
     },
     version: { ...content, hash: hashVersion(content), note, createdAt: at, createdBy: keyId },
   }

@@ -11,6 +11,7 @@ import {
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
 import type { GivingRequest } from '../assets/given-files.ts'
+import { readCopyPool } from '../engine/copy-pool.ts'
 import { ServiceError } from '../errors.ts'
 import type { StoredBatch } from '../jobs/batches/batch.ts'
 import type { ReadItem, SubmitBatch } from '../jobs/batches/submit-batch.ts'
@@ -28,6 +29,7 @@ import { fillGraph } from './fill-graph.ts'
 import { type InputFile, isNewFile, type TakeFiles } from './input-files.ts'
 import type { MayUseDeployment } from './manage-endpoints.ts'
 import type { EndpointCaller, Reach, Resolved } from './reach.ts'
+import { cannotRun, type FindServedRelease, findServed, lacksRelease, otherRelease } from './release.ts'
 
 interface RunRequest
   extends Pick<
@@ -72,6 +74,8 @@ interface RunDeps {
   readonly check: Pick<RunCheck, 'call'> | null
   /** Asked with every call: a deployment may have been given to somebody else. */
   readonly mayUse: MayUseDeployment
+  /** Left out: no deployment is on a release. */
+  readonly servedRelease?: FindServedRelease
   /** As Math.random. */
   readonly random: () => number
 }
@@ -90,28 +94,14 @@ const AT_ONCE = 8
 
 export function createRunEndpoint(deps: RunDeps): RunEndpoint {
   const { submit, submitBatch } = deps
-
-  async function resolve(request: Pick<RunRequest, 'accountId' | 'endpoints' | 'reference'>): Promise<Resolved> {
-    const resolved = await deps.endpoints.resolveToCall(request, request.reference)
-    if (resolved.endpoint.state !== 'ready') throw stopped(nameFor(request.accountId, resolved.endpoint))
-    mustRunThere(request.accountId, resolved.endpoint)
-    return resolved
-  }
-
-  /** Where its owner runs it: callers of other accounts need not have that deployment. */
-  function mustRunThere(accountId: string, endpoint: Endpoint): void {
-    const { deployment } = endpoint.settings
-    if (deployment === null || deps.mayUse(endpoint.accountId, deployment)) return
-    const name = nameFor(accountId, endpoint)
-    throw new ServiceError('endpoint_stopped', `the endpoint ${name} runs on a deployment that its account may not use`)
-  }
+  const { resolve, mustRunThere, findClosed, toAllTerms } = createGate(deps)
 
   return {
     async run(request) {
       const resolved = await resolve(request)
       const { inputs, ...job } = await prepareChecked(deps, resolved, request, request.inputs)
       try {
-        const made = await submit({ ...toTerms(resolved, request), ...job })
+        const made = await submit({ ...toAllTerms(resolved, request), ...job })
         return { ...resolved, inputs, job: made }
       } catch (error) {
         throw toTold(error, resolved, request.accountId)
@@ -120,8 +110,7 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
     async tryRun(request) {
       const resolved = await deps.endpoints.resolveToCall(request, request.reference)
       mustRunThere(request.accountId, resolved.endpoint)
-      const isReady = resolved.endpoint.state === 'ready'
-      const found = isReady ? [] : [stopped(nameFor(request.accountId, resolved.endpoint))]
+      const found = findClosed(resolved, request.accountId)
       const { areTexts = false, accountId } = request
       const checked = checkInputs(resolved.version.inputs, request.inputs, { areTexts, random: deps.random })
       const files = checked.files.filter(({ value }) => !isNewFile(value))
@@ -155,12 +144,68 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
         for (const each of made) ready.push(() => mustBeMade(each))
       }
       return submitBatch({
-        ...toTerms(resolved, request),
+        ...toAllTerms(resolved, request),
         ...{ digest, isWhole, items: ready, changes: null },
         tell: (error) => toTold(error, resolved, request.accountId),
       })
     },
   }
+}
+
+/** Which version a call reaches, and whether that takes calls where its owner runs it. */
+function createGate(deps: RunDeps) {
+  const { servedRelease = () => null } = deps
+
+  async function resolve(request: Pick<RunRequest, 'accountId' | 'endpoints' | 'reference'>): Promise<Resolved> {
+    const resolved = await deps.endpoints.resolveToCall(request, request.reference)
+    mustRunThere(request.accountId, resolved.endpoint)
+    mustTakeCalls(resolved, request.accountId)
+    return resolved
+  }
+
+  function mustTakeCalls(resolved: Resolved, accountId: string): void {
+    if (resolved.endpoint.state !== 'ready') throw stopped(nameFor(accountId, resolved.endpoint))
+    mustHaveRelease(resolved, accountId)
+  }
+
+  /** Asked first, so that no file is taken for nothing, and of the pool that the job is recorded for. */
+  function mustHaveRelease({ endpoint, version }: Resolved, accountId: string, pool?: string): void {
+    const { release } = version.required
+    if (release === undefined) return
+    const served = findServed(
+      endpoint,
+      release,
+      pool === undefined ? servedRelease : () => readCopyPool(pool)?.releaseVersion ?? null,
+    )
+    if (lacksRelease(release, served)) throw otherRelease({ endpoint, version }, { release, served, accountId })
+  }
+
+  function toAllTerms(resolved: Resolved, request: Omit<RunRequest, 'inputs'>) {
+    const mustRunOn = (pool: string) => mustHaveRelease(resolved, request.accountId, pool)
+    const isPinned = resolved.version.required.release?.isPinned === true
+    return { ...toTerms(resolved, request), ...(isPinned && { mustRunOn }) }
+  }
+
+  /** Why the endpoint takes no calls, whatever they say. */
+  function findClosed(resolved: Resolved, accountId: string): ServiceError[] {
+    try {
+      mustTakeCalls(resolved, accountId)
+      return []
+    } catch (error) {
+      if (error instanceof ServiceError) return [error]
+      throw error
+    }
+  }
+
+  /** Where its owner runs it: callers of other accounts need not have that deployment. */
+  function mustRunThere(accountId: string, endpoint: Endpoint): void {
+    const { deployment } = endpoint.settings
+    if (deployment === null || deps.mayUse(endpoint.accountId, deployment)) return
+    const name = nameFor(accountId, endpoint)
+    throw new ServiceError('endpoint_stopped', `the endpoint ${name} runs on a deployment that its account may not use`)
+  }
+
+  return { resolve, mustRunThere, findClosed, toAllTerms }
 }
 
 function stopped(name: string): ServiceError {
@@ -319,10 +364,7 @@ function toTold(error: unknown, { endpoint, version }: Resolved, accountId: stri
   const told = toInputRefusal(error, version)
   if (endpoint.accountId === accountId || !(told instanceof ServiceError)) return told
   if (told.refusal === 'invalid_workflow' || told.refusal === 'missing_asset')
-    return new ServiceError(
-      'endpoint_stopped',
-      `the endpoint ${nameFor(accountId, endpoint)} cannot run at the moment; only its owner can put that right`,
-    )
+    return cannotRun(nameFor(accountId, endpoint))
   if (told.refusal !== 'invalid_input') return told
   const problems = (told.details?.['inputs'] ?? []) as readonly InputProblem[]
   return invalidInput(

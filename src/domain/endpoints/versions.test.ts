@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EndpointInput } from './endpoint.ts'
+import type { EndpointInput, VersionRelease } from './endpoint.ts'
 import { compareVersions, hashVersion } from './versions.ts'
 
 const base = (name: string) => ({ name, title: name, description: '', isRequired: false, places: [], example: null })
@@ -82,4 +82,27 @@ test('the same content has the same hash, and any other another', () => {
   const [one, same, ...others] = hashes.map(hashVersion)
   assert.equal(one, same)
   assert.equal(new Set([one, ...others]).size, 3)
+})
+
+test('the same content on another release, or pinned to it, is another version that breaks nobody', () => {
+  const on = (release?: VersionRelease) => ({
+    ...versionOf([seed]),
+    required: { classes: [], weights: [], ...(release && { release }) },
+  })
+  const first = { deployment: 'dep-a', version: 1, isPinned: false }
+  const versions = [on(), on(first), on({ ...first, version: 2 }), on({ ...first, isPinned: true })]
+  assert.equal(new Set(versions.map(hashVersion)).size, 4)
+  // As it was before there were releases.
+  assert.equal(hashVersion(versionOf([seed])), hashVersion(on()))
+  assert.deepEqual(
+    versions.map((version) =>
+      compareVersions(on(first), version).map(({ isBreaking, message }) => [isBreaking, message]),
+    ),
+    [
+      [[false, 'the release was 1 of dep-a and is none']],
+      [],
+      [[false, 'the release was 1 of dep-a and is 2 of dep-a']],
+      [[false, 'the release was 1 of dep-a and is 1 of dep-a, and no other']],
+    ],
+  )
 })

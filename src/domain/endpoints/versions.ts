@@ -1,17 +1,22 @@
 /** What tells two versions apart, and which differences break the calls of those who use the older one. */
 import { hash } from 'node:crypto'
 import { type JsonObject, type JsonValue, NumberText, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import type { EndpointInput, EndpointOutput, VersionContent } from './endpoint.ts'
+import type { EndpointInput, EndpointOutput, VersionContent, VersionRelease } from './endpoint.ts'
 
-/** The same for the same content, however often it is published. */
-export function hashVersion({ graph, inputs, outputs }: Pick<VersionContent, 'graph' | 'inputs' | 'outputs'>): string {
-  const text = stringifyLosslessJson([graph, inputs, outputs] as JsonValue[])
+type Compared = Pick<VersionContent, 'graph' | 'inputs' | 'outputs'> & Partial<Pick<VersionContent, 'required'>>
+
+/** The same for the same content on the same release, however often it is published. */
+export function hashVersion({ graph, inputs, outputs, required }: Compared): string {
+  const { release } = required ?? {}
+  const { deployment, version, isPinned } = release ?? {}
+  const on = release === undefined ? [] : [deployment, version, isPinned]
+  const text = stringifyLosslessJson([graph, inputs, outputs, ...on] as JsonValue[])
   return `sha256:${hash('sha256', text, 'hex')}`
 }
 
 export interface VersionDifference {
-  readonly kind: 'input' | 'output' | 'graph'
-  /** Of the input or output; null: the graph itself. */
+  readonly kind: 'input' | 'output' | 'graph' | 'release'
+  /** Of the input or output; null: the graph or the release itself. */
   readonly name: string | null
   readonly isBreaking: boolean
   /** A sentence. */
@@ -19,14 +24,19 @@ export interface VersionDifference {
 }
 
 /** From the older to the newer. */
-export function compareVersions(
-  older: Pick<VersionContent, 'graph' | 'inputs' | 'outputs'>,
-  newer: Pick<VersionContent, 'graph' | 'inputs' | 'outputs'>,
-): VersionDifference[] {
+export function compareVersions(older: Compared, newer: Compared): VersionDifference[] {
   const found = [...compareInputs(older.inputs, newer.inputs), ...compareOutputs(older.outputs, newer.outputs)]
   if (older.graph !== newer.graph)
     found.push({ kind: 'graph', name: null, isBreaking: false, message: 'the workflow has changed' })
+  const [was, is] = [older, newer].map(({ required }) => nameRelease(required?.release))
+  if (was !== is)
+    found.push({ kind: 'release', name: null, isBreaking: false, message: `the release was ${was} and is ${is}` })
   return found
+}
+
+function nameRelease(release: VersionRelease | undefined): string {
+  if (release === undefined) return 'none'
+  return `${release.version} of ${release.deployment}${release.isPinned ? ', and no other' : ''}`
 }
 
 function* compareInputs(

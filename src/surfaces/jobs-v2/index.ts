@@ -101,7 +101,7 @@ export interface JobsV2Options {
   readonly forecast: Forecast
 }
 
-type EndpointParts = Pick<EndpointDeps, 'endpoints' | 'missingOf'> &
+type EndpointParts = Pick<EndpointDeps, 'endpoints' | 'missingOf' | 'servedRelease'> &
   Pick<EndpointRunDeps, 'runs' | 'originOf'> &
   Pick<EndpointShareDeps, 'shares'> & {
     readonly waits: WaitForRun
@@ -229,9 +229,10 @@ function registerEndpoints(
   { gate, cursorSecret, clock, endpoints: parts }: JobsV2Options,
   deps: Omit<EndpointRunDeps, keyof EndpointParts | 'wait' | 'cursors'>,
 ): void {
-  const { endpoints, missingOf, runs, originOf, waits, reportUsage, shares } = parts
+  const { endpoints, missingOf, servedRelease, runs, originOf, waits, reportUsage, shares } = parts
   const needsCredentials = gate.hasCredentials
-  for (const register of ENDPOINT_OPERATIONS) register(api, { ...deps, endpoints, missingOf, needsCredentials })
+  for (const register of ENDPOINT_OPERATIONS)
+    register(api, { ...deps, endpoints, missingOf, servedRelease, needsCredentials })
   getEndpointUsage(api, { ...deps, endpoints, reportUsage })
   const running = { ...deps, endpoints, runs, originOf, wait: waits.wait, cursors: createTimeCursors(cursorSecret) }
   for (const register of ENDPOINT_RUN_OPERATIONS) register(api, running)

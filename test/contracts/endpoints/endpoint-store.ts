@@ -129,6 +129,20 @@ export function testEndpointStore(opener: StoreOpener<WholeStoreUnderTest>): voi
       assert.equal(await endpoints().remove(stranger, at(1)), false)
     })
 
+    test('a version keeps the release that it was published on, and a list of versions tells it', async () => {
+      const { publish, keyOf } = await newTenant()
+      const release = { deployment: 'dep-000000000001', version: 3, isPinned: true }
+      const required = { classes: ['SaveImage'], weights: [], release }
+      await publish('a', 'x', { version: newVersion('x', { required }) })
+      await publish('a', 'y')
+      assert.deepEqual((await endpoints().findVersion(keyOf('a'), 1))?.required, required)
+      const listed = await endpoints().listVersions(keyOf('a'), { before: null, limit: 2 })
+      assert.deepEqual(
+        listed.map((version) => version.required.release),
+        [undefined, release],
+      )
+    })
+
     test('one is found by a further name of it and by the content of a version, the first by name', async () => {
       const { publish, keyOf, accountId } = await newTenant()
       await publish('b', 'x')

@@ -109,6 +109,7 @@ const noEndpoints: JobsV2Options['endpoints'] = {
     ...{ findByModel: noConversion, findByHash: noConversion, compare: noConversion },
   },
   missingOf: () => ({ classes: [], weights: [] }),
+  servedRelease: () => null,
   runs: { run: noConversion, runMany: noConversion, tryRun: noConversion },
   reportUsage: noConversion,
   originOf: noConversion,

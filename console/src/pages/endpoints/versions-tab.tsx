@@ -44,6 +44,7 @@ export function VersionsTab({ endpoint, onChanged }: TabProps) {
       label: 'Version',
       cell: ({ version }) => <Named version={version} current={current} aliases={endpoint.aliases} />,
     },
+    { label: 'Release', cell: ({ release }) => (release === undefined ? '' : <Release {...release} />) },
     { label: 'Note', cell: ({ note }) => <Words text={note} /> },
     { label: 'Published', cell: ({ created_at: at }) => <Ago at={at} /> },
     {
@@ -70,7 +71,12 @@ export function VersionsTab({ endpoint, onChanged }: TabProps) {
       <Loaded resource={resource} skeleton={<Skeleton rows={4} />}>
         {({ versions, has_more: hasMore }) => (
           <>
-            <PlainTable label="Versions" columns={columns} rows={versions} keyOf={({ version }) => version} />
+            <PlainTable
+              label="Versions"
+              columns={columns.filter(({ label }) => label !== 'Release' || versions.some(({ release }) => release))}
+              rows={versions}
+              keyOf={({ version }) => version}
+            />
             {hasMore && (
               <button
                 type="button"
@@ -86,6 +92,17 @@ export function VersionsTab({ endpoint, onChanged }: TabProps) {
         )}
       </Loaded>
     </>
+  )
+}
+
+/** Which one its deployment served when it was published, and whether calls find another one now. */
+function Release({ version, pinned, served }: NonNullable<VersionSummary['release']>) {
+  return (
+    <span class="chips">
+      <span class="number">{version}</span>
+      {pinned && <span class="chip quiet">pinned</span>}
+      {served !== version && <span class="chip">{served === null ? 'not served' : `${served} serves now`}</span>}
+    </span>
   )
 }
 

@@ -52,7 +52,7 @@ const FIND_BY_HASH = query(
   selectFrom(endpointVersion, 'WHERE account_id = :accountId AND hash = :hash ORDER BY name', place),
 )
 const INSERT_VERSION = command('endpoints.insertVersion', insertInto(endpointVersion))
-const summary = pick(endpointVersion, 'number', 'hash', 'note', 'createdAt', 'createdBy')
+const summary = pick(endpointVersion, 'number', 'hash', 'note', 'createdAt', 'createdBy', 'required')
 const LIST_VERSIONS = query(
   'endpoints.listVersions',
   summary,

@@ -47,7 +47,10 @@ export type ReadItem = () => Pick<
 >
 
 interface BatchRequest
-  extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool' | 'idempotencyKey' | 'giving' | 'within' | 'price'> {
+  extends Pick<
+    SubmitRequest,
+    'accountId' | 'keyId' | 'pool' | 'mustRunOn' | 'idempotencyKey' | 'giving' | 'within' | 'price'
+  > {
   /** Of the whole request: tells a repetition from another request with the same key. */
   readonly digest: string
   /** What is said of an item that cannot be accepted; left out: what the checks say. */

@@ -48,6 +48,8 @@ export interface SubmitRequest extends QueueTimes {
   readonly keyId?: string | null
   /** Left out or null: the common pool. */
   readonly pool?: string | null
+  /** Asked of each pool that it would be recorded for: an update may move its deployment meanwhile. Throws why not. */
+  readonly mustRunOn?: (pool: string) => void
   readonly workflow: JsonValue | undefined
   readonly extraData: ExtraData | null
   readonly metadata: Readonly<Record<string, string>>

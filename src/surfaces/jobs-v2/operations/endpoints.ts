@@ -4,10 +4,15 @@ import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../..
 import type { Endpoint, EndpointVersion } from '../../../domain/endpoints/endpoint.ts'
 import type { EndpointKey } from '../../../domain/endpoints/endpoint-store.ts'
 import { toInputSchema } from '../../../domain/endpoints/input-schema.ts'
-import type { Endpoints, PublishRequest, SettingsChange } from '../../../domain/endpoints/manage-endpoints.ts'
+import type {
+  Endpoints,
+  MissingOfVersion,
+  PublishRequest,
+  SettingsChange,
+} from '../../../domain/endpoints/manage-endpoints.ts'
 import type { Resolved } from '../../../domain/endpoints/reach.ts'
+import { type FindServedRelease, findServed } from '../../../domain/endpoints/release.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import type { Missing } from '../../../domain/workflows/needs.ts'
 import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { type DocumentNode, sendPage } from '../../kit/docs-page.ts'
@@ -18,6 +23,7 @@ import { toOpenapi } from '../views/endpoint-contract.ts'
 import { readLimits } from '../views/endpoint-limits.ts'
 import {
   ENDPOINTS_PATH,
+  type ServedOf,
   toCalled,
   toDifferenceView,
   toDraftText,
@@ -33,7 +39,8 @@ export interface EndpointDeps {
   readonly contextOf: ContextOf
   readonly endpoints: Endpoints
   /** What no engine has of what a version needs. */
-  readonly missingOf: (endpoint: Endpoint, version: EndpointVersion) => Missing
+  readonly missingOf: (endpoint: Endpoint, version: EndpointVersion) => MissingOfVersion
+  readonly servedRelease: FindServedRelease
   readonly check: ContractCheck
   readonly maxBodyBytes: number
   readonly needsCredentials: boolean
@@ -97,11 +104,11 @@ function publishEndpointVersion(app: FastifyInstance, deps: EndpointDeps): void 
 async function publish(
   request: FastifyRequest,
   reply: FastifyReply,
-  { contextOf, endpoints }: EndpointDeps,
+  deps: EndpointDeps,
   name: string,
   body: JsonObject,
 ): Promise<FastifyReply> {
-  const context = contextOf(request)
+  const context = deps.contextOf(request)
   const { accountId, keyId } = context
   const wanted: PublishRequest = {
     ...{ accountId, keyId, name },
@@ -109,10 +116,16 @@ async function publish(
     declaration: body['declaration'] ?? null,
     note: (body['note'] as string | undefined) ?? '',
     isBreakingMeant: body['breaking'] === true,
+    isReleasePinned: body['pin_release'] === true,
     ...readTexts(body),
   }
-  const published = await endpoints.publish(wanted)
-  return sendJson(reply, published.isNew ? 201 : 200, toPublishedText(published, context))
+  const published = await deps.endpoints.publish(wanted)
+  const text = toPublishedText(published, context, servedFor(published.endpoint, deps))
+  return sendJson(reply, published.isNew ? 201 : 200, text)
+}
+
+function servedFor(endpoint: Endpoint, { servedRelease }: EndpointDeps): ServedOf {
+  return (release) => findServed(endpoint, release, servedRelease)
 }
 
 /** A picture that carries a workflow comes as a `data:` address. */
@@ -252,22 +265,25 @@ function deleteEndpoint(app: FastifyInstance, { contextOf, endpoints }: Endpoint
   })
 }
 
-function listEndpointVersions(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
+function listEndpointVersions(app: FastifyInstance, deps: EndpointDeps): void {
   app.get(`${ENDPOINT_ROUTE}/versions`, needs('endpoints:read'), async (request, reply) => {
     const parameters = readParameters(request.raw.url ?? '', ['limit', 'before'])
     const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
     const before = parameters.has('before') ? readNumber(parameters, 'before', { fallback: 1, max: 2 ** 31 - 1 }) : null
-    const found = await endpoints.listVersions(contextOf(request), nameOf(request), { before, limit: limit + 1 })
-    const versions = found.slice(0, limit).map(toVersionSummaryView)
+    const context = deps.contextOf(request)
+    const endpoint = await deps.endpoints.find(context, nameOf(request))
+    const found = await deps.endpoints.listVersions(context, endpoint.name, { before, limit: limit + 1 })
+    const served = servedFor(endpoint, deps)
+    const versions = found.slice(0, limit).map((version) => toVersionSummaryView(version, served))
     return sendJson(reply, 200, { versions, has_more: found.length > limit })
   })
 }
 
-function getEndpointVersion(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
+function getEndpointVersion(app: FastifyInstance, deps: EndpointDeps): void {
   app.get(`${ENDPOINT_ROUTE}/versions/:version`, needs('endpoints:read'), async (request, reply) => {
     const { name, version: selector } = request.params as { readonly name: string; readonly version: string }
-    const { version } = await endpoints.resolve(contextOf(request), `${name}@${selector}`)
-    return sendJson(reply, 200, stringifyLosslessJson(toVersionView(version)))
+    const { endpoint, version } = await deps.endpoints.resolve(deps.contextOf(request), `${name}@${selector}`)
+    return sendJson(reply, 200, stringifyLosslessJson(toVersionView(version, servedFor(endpoint, deps))))
   })
 }
 

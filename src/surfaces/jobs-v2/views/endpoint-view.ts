@@ -11,16 +11,16 @@ import {
   type EndpointOutput,
   type EndpointVersion,
   nameFor,
+  type VersionRelease,
 } from '../../../domain/endpoints/endpoint.ts'
 import type { VersionSummary } from '../../../domain/endpoints/endpoint-store.ts'
 import { toInputSchema } from '../../../domain/endpoints/input-schema.ts'
-import type { Draft, PublishAnswer } from '../../../domain/endpoints/manage-endpoints.ts'
+import type { Draft, MissingOfVersion, PublishAnswer } from '../../../domain/endpoints/manage-endpoints.ts'
 import type { EndpointRun } from '../../../domain/endpoints/run-endpoint.ts'
 import { toResults } from '../../../domain/endpoints/run-results.ts'
 import type { VersionDifference } from '../../../domain/endpoints/versions.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { ConvertWarning } from '../../../domain/workflows/convert/prompt/write-prompt.ts'
-import type { Missing } from '../../../domain/workflows/needs.ts'
 import { toEndpointPriceView, toLimitsView } from './endpoint-limits.ts'
 import { API_PATH, type LinkBase, toOutputText, type ViewBase } from './job-view.ts'
 
@@ -34,11 +34,16 @@ export function toCalled<Known extends Endpoint>(endpoint: Known, accountId: str
 }
 
 /** `missing`: what no engine has of what the current version needs; left out: the engines were not looked at. */
-export function toEndpointView(endpoint: Endpoint, { origin, mountPrefix }: LinkBase, missing?: Missing): JsonObject {
+export function toEndpointView(
+  endpoint: Endpoint,
+  { origin, mountPrefix }: LinkBase,
+  missing?: MissingOfVersion,
+): JsonObject {
   const { name, settings, currentVersion, lastVersion } = endpoint
   const isOfOther = name.includes('/')
   const self = `${origin}${mountPrefix}${ENDPOINTS_PATH}/${encodeURIComponent(name)}`
-  const isBlocked = missing !== undefined && missing.classes.length + missing.weights.length > 0
+  const isBlocked =
+    missing !== undefined && (missing.classes.length + missing.weights.length > 0 || missing.release !== undefined)
   return {
     ...{ name, title: endpoint.title, description: endpoint.description },
     owner: endpoint.isOfService === true ? 'service' : isOfOther ? 'other_account' : 'account',
@@ -61,21 +66,34 @@ export function toEndpointView(endpoint: Endpoint, { origin, mountPrefix }: Link
   }
 }
 
-export function toMissingView({ classes, weights }: Missing) {
+export function toMissingView({ classes, weights, release }: MissingOfVersion) {
   return {
     classes: classes.map(({ classType, nodeIds }) => ({ class_type: classType, node_ids: [...nodeIds] })),
     weights: weights.map(({ name, nodeId, input }) => ({ name, node_id: nodeId, input })),
+    ...(release !== undefined && { release: toReleaseView(release, release.served) }),
   }
 }
 
-export function toVersionSummaryView({ number, hash, note, createdAt, createdBy }: VersionSummary): JsonObject {
-  return { version: number, hash, note, created_at: createdAt.toISOString(), created_by: createdBy }
+function toReleaseView({ deployment, version, isPinned }: VersionRelease, served: number | null) {
+  return { deployment, version, pinned: isPinned, served }
 }
 
-export function toVersionView(version: EndpointVersion): JsonObject {
+export type ServedOf = (release: VersionRelease) => number | null
+
+export function toVersionSummaryView(
+  { number, hash, note, createdAt, createdBy, required: { release } }: VersionSummary,
+  servedOf: ServedOf,
+): JsonObject {
+  return {
+    ...{ version: number, hash, note, created_at: createdAt.toISOString(), created_by: createdBy },
+    ...(release !== undefined && { release: toReleaseView(release, servedOf(release)) }),
+  }
+}
+
+export function toVersionView(version: EndpointVersion, servedOf: ServedOf): JsonObject {
   const { inputs, outputs, required, graph } = version
   return {
-    ...toVersionSummaryView(version),
+    ...toVersionSummaryView(version, servedOf),
     inputs: inputs.map(toInputView),
     outputs: outputs.map(toOutputView),
     required: {
@@ -137,11 +155,11 @@ export function toDraftText(draft: Draft): string {
   })
 }
 
-export function toPublishedText(published: PublishAnswer, base: LinkBase): string {
+export function toPublishedText(published: PublishAnswer, base: LinkBase, servedOf: ServedOf): string {
   const { endpoint, version, isNew, differences, warnings, missing } = published
   return stringifyLosslessJson({
     endpoint: toEndpointView(endpoint, base, missing),
-    version: toVersionView(version),
+    version: toVersionView(version, servedOf),
     is_new: isNew,
     differences: differences.map(toDifferenceView),
     ...{ warnings: toWarningViews(warnings), missing: toMissingView(missing) },
@@ -174,9 +192,11 @@ export function toExportText({ endpoint, version }: Pick<EndpointRun, 'endpoint'
   const { title, description, settings, name } = endpoint
   // A model may take what its workflow has no use for.
   const inputs = version.inputs.filter(({ places }) => places.length > 0)
+  const { classes, weights } = version.required
   return stringifyLosslessJson({
     atelier_endpoint: 1,
     ...{ name, title, description, tool: settings.isTool, models: [...settings.models] },
-    version: toVersionView({ ...version, inputs }),
+    // The release belongs to a deployment, which an export does not name.
+    version: toVersionView({ ...version, inputs, required: { classes, weights } }, () => null),
   })
 }
