@@ -33,6 +33,8 @@ interface BatchesDeps {
 }
 
 const PAGE = 100
+// The store makes few transactions of them; with a whole batch in one, a slow database would take longer than it may.
+const CANCELS_AT_ONCE = 100
 
 export function createBatches({ store, cancel, list, clock }: BatchesDeps): Batches {
   async function find({ accountId, pool }: BatchReach, batchId: string): Promise<StoredBatch> {
@@ -56,8 +58,10 @@ export function createBatches({ store, cancel, list, clock }: BatchesDeps): Batc
     async cancel(reach, batchId) {
       const { accountId, states } = await find(reach, batchId)
       const live = [...states].filter(([, { status }]) => !isTerminal(status) && status !== 'canceling')
-      // All in one go: the store makes few transactions of them. Those that wait longest first, before a worker takes them.
-      await Promise.all(live.map(([jobId]) => cancelOne(accountId, jobId)))
+      // Those that wait longest first, before a worker takes them.
+      for (let from = 0; from < live.length; from += CANCELS_AT_ONCE) {
+        await Promise.all(live.slice(from, from + CANCELS_AT_ONCE).map(([jobId]) => cancelOne(accountId, jobId)))
+      }
       return find(reach, batchId)
     },
     async jobs(reach, batchId) {
