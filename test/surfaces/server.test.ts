@@ -100,7 +100,7 @@ test('an unknown address is 404, and a wrong method 405, where Allow tells what 
   const unknown = await call(service.url, '/api/v2/nothing')
   assert.deepEqual([unknown.status, unknown.json.error.code, unknown.headers.allow], [404, 'not_found', undefined])
   for (const [method, path, allow] of [
-    ['DELETE', `/api/v2/jobs/${JOB_ID}`, 'GET, HEAD'],
+    ['DELETE', `/api/v2/jobs/${JOB_ID}`, 'GET, HEAD, PATCH'],
     ['PUT', '/api/v2/jobs', 'GET, HEAD, POST'],
     ['GET', `/api/v2/jobs/${JOB_ID}/cancel`, 'POST'],
     ['HEAD', `/api/v2/jobs/${JOB_ID}/events`, 'GET'],
