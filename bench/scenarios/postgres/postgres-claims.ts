@@ -75,7 +75,7 @@ async function openQueue(server: PostgresServer, queue: Queue, opened: AsyncDisp
   await maintenance.connect()
   await maintenance.query(`CREATE DATABASE ${name}`)
   await maintenance.end()
-  const url = server.url.replace(/[^/]*$/, name)
+  const { href: url } = Object.assign(new URL(server.url), { pathname: `/${name}` })
   const admin = createClient({ url })
   await admin.connect()
   opened.defer(() => admin.end())
