@@ -41,7 +41,12 @@ interface Bundle {
   /** Files that the entry needs before it can begin. */
   readonly needed: readonly string[]
   readonly files: readonly BuiltFile[]
+  /** Names of the packages whose code is in them. */
+  readonly packages: readonly string[]
 }
+
+// The innermost: a package may bring others along in a folder of its own.
+const PACKAGE = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//
 
 /** Each page by itself: what strangers load has nothing of the console in it. */
 async function bundle(entryFile: string, name: string): Promise<Bundle> {
@@ -67,6 +72,7 @@ async function bundle(entryFile: string, name: string): Promise<Bundle> {
     entry: entry.fileName,
     needed: entry.imports,
     files: chunks.map(({ fileName, code }) => ({ name: fileName, bytes: Buffer.from(code) })),
+    packages: chunks.flatMap(({ moduleIds }) => moduleIds.flatMap((id) => PACKAGE.exec(id)?.[1] ?? [])),
   }
 }
 
@@ -133,7 +139,7 @@ async function build(): Promise<void> {
   const startedAt = performance.now()
   // Before the sources are read: whatever changes meanwhile makes the next start build again.
   const sources = digestConsole(project)
-  const { entry, needed, files: scripts } = await bundle('main.tsx', 'console')
+  const { entry, needed, files: scripts, packages } = await bundle('main.tsx', 'console')
   const share = await bundle('share/main.tsx', 'share')
   const style = joinStyles('console', globSync('*.css', { cwd: path.join(home, 'styles') }).sort())
   const shareStyle = joinStyles('share', SHARE_STYLES)
@@ -156,6 +162,7 @@ async function build(): Promise<void> {
     style: style.name,
     icon: icon.name,
     share: { script: share.entry, style: shareStyle.name },
+    packages: [...new Set([...packages, ...share.packages])].sort(),
     files: Object.fromEntries(
       files.map(({ name }) => [
         name,

@@ -8,15 +8,13 @@ import { compileEngine, project } from './compile-engine.ts'
 
 interface Manifest {
   readonly exports: Readonly<Record<string, string>>
-  readonly private: boolean
   readonly scripts: unknown
 }
 
 const dist = path.join(project, 'dist-engine')
 const {
   exports,
-  private: _,
-  scripts: __,
+  scripts: _,
   ...manifest
 } = JSON.parse(readFileSync(path.join(project, 'engine/package.json'), 'utf8')) as Manifest
 

@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { publint } from 'publint'
 import sharp from 'sharp'
 import { readConsole } from '../../deploy/image/read-console.ts'
 import { spawnServer } from '../support/app/spawn-server.ts'
 import { type PackedPackage, packProject, project, runIn } from './packed.ts'
-import { openRegistry } from './registry.ts'
+import { openRegistry, readInstalled } from './registry.ts'
 
 const { version } = JSON.parse(readFileSync(path.join(project, 'package.json'), 'utf8')) as { version: string }
 
@@ -27,6 +28,8 @@ test('the packed file is named by its version and holds the program, its data an
     'dist/spec/jobs-v2.openapi.json',
     'dist/console/dist/manifest.json',
     'LICENSE',
+    'dist/NOTICE',
+    'dist/sbom.cdx.json',
   ]) {
     assert.ok(packed.names.includes(name), name)
   }
@@ -34,6 +37,39 @@ test('the packed file is named by its version and holds the program, its data an
     (name) => (/\.ts$/.test(name) && !/\.d\.ts$/.test(name)) || /(^|\/)(test|bench|node_modules)\/|\.test\./.test(name),
   )
   assert.deepEqual(unwanted, [])
+})
+
+test('the list of parts names every package that an installed program needs, and the notice those inside the console', () => {
+  const readPacked = (name: string) => readFileSync(path.join(packed.folder, 'node_modules/atelier/dist', name), 'utf8')
+  const { components } = JSON.parse(readPacked('sbom.cdx.json')) as {
+    readonly components: readonly { readonly name: string; readonly version: string; readonly scope: string }[]
+  }
+  const needed = [...readInstalled()].flatMap(([name, versions]) =>
+    [...versions.keys()].map((each) => `${name}@${each}`),
+  )
+  const { packages } = JSON.parse(readPacked('console/dist/manifest.json')) as { readonly packages: readonly string[] }
+  assert.ok(packages.includes('preact'), packages.join(', '))
+  const listed = components
+    .filter(({ scope, name }) => scope === 'required' && !packages.includes(name))
+    .map((part) => `${part.name}@${part.version}`)
+  assert.deepEqual([...new Set(listed)].sort(), needed.sort())
+  const notice = readPacked('NOTICE')
+  for (const name of packages) assert.match(notice, new RegExp(`^---- ${name} \\d`, 'm'))
+  assert.match(notice, /^fastify \d\S* \(MIT\)$/m)
+})
+
+test('whoever packs the same sources elsewhere gets the same bytes', () => {
+  using again = packProject()
+  assert.ok(readFileSync(again.file).equals(readFileSync(packed.file)))
+})
+
+test('tools that read the package as others do find nothing wrong with it', async () => {
+  const { messages } = await publint({
+    pkgDir: path.join(packed.folder, 'node_modules/atelier'),
+    pack: false,
+    strict: true,
+  })
+  assert.deepEqual(messages, [])
 })
 
 test('the installed command tells its version and finds everything in place', async () => {

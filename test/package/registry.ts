@@ -18,8 +18,8 @@ interface Manifest {
 const run = promisify(execFile)
 const MAX_TARBALL_BYTES = 256 * 1024 * 1024
 
-/** Where each version of a package lies below node_modules; two may need different ones. */
-function readInstalled(): Map<string, Map<string, string>> {
+/** Where each version of a package that is always needed lies below node_modules; two may need different ones. */
+export function readInstalled(): Map<string, Map<string, string>> {
   const lock = JSON.parse(readFileSync(path.join(project, 'package-lock.json'), 'utf8')) as {
     readonly packages: Record<string, { readonly dev?: boolean; readonly optional?: boolean }>
   }
