@@ -68,7 +68,7 @@ interface JobParts {
   /** null: the local kind, where nothing is limited by account. */
   readonly rules: AccountRules | null
   /** Throws when a deployment accepts no jobs at present; absent: there are no deployments. */
-  readonly mustTakeJobs?: (pool: string) => void
+  readonly mustTakeJobs?: (pool: string) => Promise<void>
   /** Where new jobs of a pool go now, after an update of its deployment; absent: there are no deployments. */
   readonly currentPool?: (pool: string) => string
   readonly refuseClosedPool?: (pool: string) => Promise<void>

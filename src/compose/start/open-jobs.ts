@@ -143,7 +143,7 @@ function createJobs(
     }),
     async refuseClosedPool(pool) {
       await deployments?.refresh()
-      deployments?.mustTakeJobs(pool)
+      await deployments?.mustTakeJobs(pool)
     },
     chores: [
       ...chores,

@@ -91,9 +91,11 @@ export class Deployments {
   }
 
   /** Throws deployment_not_ready or deployment_stopped when this pool takes no new jobs now. */
-  mustTakeJobs(pool: string): void {
-    if (pool === DEFAULT_POOL) return
-    const { state } = this.#servingCopy(deploymentOf(pool)) ?? this.#mustFind(pool)
+  async mustTakeJobs(pool: string): Promise<void> {
+    if (pool === DEFAULT_POOL || this.#stateOf(pool) === 'ready') return
+    // Whoever saw it ready asked another process, whose news may still be on its way here.
+    await this.#list.refresh()
+    const state = this.#stateOf(pool)
     if (state !== 'ready') throw REFUSED[state]()
   }
 
@@ -195,6 +197,10 @@ export class Deployments {
       const isBetter = rankOf(copy) - rankOf(best) || revisionOf(copy) - revisionOf(best)
       return isBetter > 0 ? copy : best
     })
+  }
+
+  #stateOf(pool: string): DeploymentState {
+    return (this.#servingCopy(deploymentOf(pool)) ?? this.#mustFind(pool)).state
   }
 
   #mustFind(id: string): Deployment {

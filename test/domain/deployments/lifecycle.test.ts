@@ -6,9 +6,9 @@ import { createLifecycleRig } from './memory-deployments.ts'
 
 const DEMO = { id: 'demo', accountId: null, workers: 2, idleAfterMs: null }
 
-function refusalOf(act: () => unknown): string | null {
+async function refusalOf(act: () => unknown): Promise<string | null> {
   try {
-    act()
+    await act()
     return null
   } catch (error) {
     assert.ok(error instanceof ServiceError)
@@ -44,17 +44,11 @@ describe('a deployment', () => {
     await deployments.create(DEMO)
     await lifecycle.look()
     assert.deepEqual(news(), ['start demo 2'])
-    assert.equal(
-      refusalOf(() => deployments.mustTakeJobs('demo')),
-      'deployment_not_ready 5',
-    )
+    assert.equal(await refusalOf(() => deployments.mustTakeJobs('demo')), 'deployment_not_ready 5')
     switches.comeAtOnce = true
     await lifecycle.look()
     assert.equal(deployments.find('demo')?.state, 'ready')
-    assert.equal(
-      refusalOf(() => deployments.mustTakeJobs('demo')),
-      null,
-    )
+    assert.equal(await refusalOf(() => deployments.mustTakeJobs('demo')), null)
   })
 
   test('sleeps after its idle time and wakes when a job comes', async () => {
@@ -68,11 +62,7 @@ describe('a deployment', () => {
     clock.advance(1000)
     await lifecycle.look()
     assert.deepEqual(news(), ['stop demo'])
-    assert.equal(
-      refusalOf(() => deployments.mustTakeJobs('demo')),
-      null,
-      'it sleeps, and still takes jobs',
-    )
+    assert.equal(await refusalOf(() => deployments.mustTakeJobs('demo')), null, 'it sleeps, and still takes jobs')
     load.set('demo', { queued: 1, running: 0 })
     await lifecycle.wake('demo')
     assert.deepEqual(news(), ['start demo 2'])
@@ -91,18 +81,12 @@ describe('a deployment', () => {
     await deployments.stop('demo', { now: false })
     await lifecycle.look()
     assert.equal(deployments.find('demo')?.state, 'draining')
-    assert.equal(
-      refusalOf(() => deployments.mustTakeJobs('demo')),
-      'deployment_stopped',
-    )
+    assert.equal(await refusalOf(() => deployments.mustTakeJobs('demo')), 'deployment_stopped')
     load.clear()
     await lifecycle.look()
     assert.equal(deployments.find('demo')?.state, 'stopped')
     assert.deepEqual(news(), ['stop demo'])
-    assert.equal(
-      refusalOf(() => deployments.mustTakeJobs('demo')),
-      'deployment_stopped',
-    )
+    assert.equal(await refusalOf(() => deployments.mustTakeJobs('demo')), 'deployment_stopped')
     await deployments.start('demo')
     await lifecycle.look()
     assert.equal(deployments.find('demo')?.state, 'ready')

@@ -119,7 +119,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     const { ready, refused } = await checkItems(request, pool)
     if (refused.length > 0 && (request.isWhole || ready.length === 0))
       throw new BatchRefusedError(refused, request.items.length)
-    deps.mustTakeJobs?.(pool)
+    await deps.mustTakeJobs?.(pool)
     const jobs = await makeJobs(ready, { pool, price })
     try {
       return await record(request, { pool, price, refused, jobs })

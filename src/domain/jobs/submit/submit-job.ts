@@ -122,7 +122,7 @@ export interface SubmitDeps {
   readonly toHook?: ToHook
   readonly pool: string
   /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
-  readonly mustTakeJobs?: (pool: string) => void
+  readonly mustTakeJobs?: (pool: string) => Promise<void>
   /** The store knows that the pool is closed, though what is known here was otherwise: throws the refusal that fits. */
   readonly refuseClosedPool?: (pool: string) => Promise<void>
   /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
@@ -167,7 +167,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const { accountId, workflow, giving } = request
     const prepared = request.prepared ?? (await prepareWorkflow(accountId, workflow, { pool, giving }))
     await refuseModels(deps, request, prepared.graph)
-    deps.mustTakeJobs?.(pool)
+    await deps.mustTakeJobs?.(pool)
     await checkPlainJob(deps, request, prepared)
     const id = request.id ?? newJobId()
     const { createdAt, expiresAt } = lifeFrom(clock.now())
