@@ -21,11 +21,11 @@ const MAX_TARBALL_BYTES = 256 * 1024 * 1024
 /** Where each version of a package that is always needed lies below node_modules; two may need different ones. */
 export function readInstalled(): Map<string, Map<string, string>> {
   const lock = JSON.parse(readFileSync(path.join(project, 'package-lock.json'), 'utf8')) as {
-    readonly packages: Record<string, { readonly dev?: boolean; readonly optional?: boolean }>
+    readonly packages: Record<string, { readonly dev?: boolean; readonly optional?: boolean; readonly link?: boolean }>
   }
   const installed = new Map<string, Map<string, string>>()
-  for (const [place, { dev, optional }] of Object.entries(lock.packages)) {
-    if (place === '' || dev === true || optional === true) continue
+  for (const [place, { dev, optional, link }] of Object.entries(lock.packages)) {
+    if (!place.startsWith('node_modules/') || dev === true || optional === true || link === true) continue
     const { name, version } = readManifest(place)
     installed.set(name, (installed.get(name) ?? new Map()).set(version, place))
   }
