@@ -1,6 +1,6 @@
 /**
  * The command line: registers the commands and turns how they end into exit codes. 0 is success, 1 a failure, 2 a mistake in
- * the arguments or the configuration, 3 a server that could not be reached.
+ * the arguments or the configuration, 3 a server that could not be reached, 124 a time that was over, 130 Ctrl-C or SIGTERM.
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
@@ -107,6 +107,8 @@ const COMMANDS: readonly CommandModule[] = [
     load: async () => (await import('./serve/background.ts')).addBackground,
   },
   { names: ['run'], load: async () => (await import('./run/run.ts')).addRun },
+  { names: ['jobs'], load: async () => (await import('./jobs/jobs.ts')).addJobs },
+  { names: ['assets'], load: async () => (await import('./jobs/assets.ts')).addAssets },
   { names: ['endpoints'], load: async () => (await import('./endpoints/endpoints.ts')).addEndpoints },
   { names: ['env'], load: async () => (await import('./env/env.ts')).addEnv },
   { names: ['convert'], load: async () => (await import('./run/convert.ts')).addConvert },
@@ -120,7 +122,6 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['workers'], load: async () => (await import('./admin/keys.ts')).addWorkerKeys },
   { names: ['credits'], load: async () => (await import('./admin/credits.ts')).addCredits },
   { names: ['deployments'], load: async () => (await import('./admin/deployments.ts')).addDeployments },
-  { names: ['jobs'], load: async () => (await import('./admin/running.ts')).addJobs },
   { names: ['queue'], load: async () => (await import('./admin/queue.ts')).addQueue },
   { names: ['engines'], load: async () => (await import('./admin/running.ts')).addEngines },
   { names: ['nodes'], load: async () => (await import('./admin/running.ts')).addNodes },

@@ -23,10 +23,11 @@ export interface Terminal {
   exitNow(code: number): never
 }
 
-/** Exit codes. */
+/** Takes the exit code. */
 export type Finish = (code: number) => void
 
-export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const
+/** The last two are those of `timeout` and of a shell. */
+export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, timedOut: 124, interrupted: 130 } as const
 
 /** Ends a command with one line and an exit code. */
 export class CommandError extends Error {

@@ -73,7 +73,7 @@ function trace(id: string, options: Options, terminal: Terminal): Promise<number
 }
 
 async function find(client: RunClient, id: string): Promise<Drawn> {
-  const read = (path: string) =>
+  const read = (path: string): Promise<unknown> =>
     client.read(`${client.baseUrl}/console/v1${path}`, AbortSignal.timeout(ANSWER_WITHIN_MS))
   const calls = createCallSearch(read)
   try {

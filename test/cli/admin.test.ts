@@ -193,7 +193,10 @@ describe('through the service that holds the folder', () => {
     assert.match(list.stdout, /^id +name +tier +status +created\nteam-b +team-b +free +active +2/)
     const missing = await runInProcess(['accounts', 'list', '--data-dir', app.service.dataDir], { cwd: dataDir })
     assert.deepEqual([missing.code, missing.stdout], [2, ''])
-    assert.match(missing.stderr, /a service holds the data folder .*set ATELIER_ADMIN_TOKEN/)
+    assert.match(
+      missing.stderr,
+      /a service holds the data folder .*give its admin token with --admin-token or in ATELIER_ADMIN_TOKEN/,
+    )
     const wrong = await runInProcess(['accounts', 'list', ...url, '--admin-token', 'wrong'], { cwd: dataDir })
     assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
     assert.match(wrong.stderr, /admin token is required/)
@@ -219,8 +222,11 @@ test('a pool and an account are paused and resumed, and a waiting job is moved, 
   assert.equal(moved.code, 0, moved.stderr)
   assert.match(moved.stdout, /^priority +1$/m)
   assert.match((await at('jobs', 'move', second, '--now', '--priority', '4')).stdout, /^position +1$/m)
-  const wrong = await at('queue', 'pause', '--pool', 'nowhere')
-  assert.deepEqual([wrong.code === 0, wrong.stdout], [false, ''])
+  const canceled = await at('jobs', 'cancel', second, '--json')
+  assert.deepEqual(JSON.parse(canceled.stdout), { id: second, account_id: 'ada', status: 'canceled' })
+  const wrong = await at('queue', 'pause', '--pool', 'nowhere', '--json')
+  assert.notEqual(wrong.code, 0)
+  assert.match(JSON.parse(wrong.stdout).error.message, /names no pool/)
   assert.match(wrong.stderr, /names no pool/)
   await at('queue', 'resume', '--pool', 'default')
   assert.equal((await at('queue', 'resume', '--account', 'ada')).stdout, 'nothing is paused\n')

@@ -53,6 +53,8 @@ describe('completion', () => {
   let service: TestApp
   let folder: string
   let env: Record<string, string>
+  let job: string
+  let asset: string
   before(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'atelier-completion-'))
     await writeFile(path.join(folder, 'flow.json'), '{}')
@@ -75,6 +77,9 @@ describe('completion', () => {
     for (const name of ['card', 'card-two', 'poster'])
       await send('POST', '', { name, file: card('x'), declaration: { only: true, inputs } })
     await send('PUT', '/card/aliases/stable', { version: 1 })
+    job = (await send('POST', '/card/runs', { inputs: { headline: 'x' } })).json.id
+    const { stdout } = await exec('atelier', ['assets', 'upload', 'flow.json'], { env, cwd: folder })
+    asset = stdout.trim()
   })
   after(async () => {
     await service[Symbol.asyncDispose]()
@@ -85,6 +90,7 @@ describe('completion', () => {
     const headers = { authorization: `Bearer ${KEY}` }
     const made = await call(service.url, `/api/v2/endpoints${where}`, { method, body: JSON.stringify(body), headers })
     assert.ok(made.status < 300, made.text)
+    return made
   }
 
   for (const { name, ask } of SHELLS) {
@@ -120,9 +126,12 @@ describe('completion', () => {
           ['bash', 'zsh', 'fish'].toSorted((a, b) => (name === 'fish' ? (a < b ? -1 : 1) : 0)),
         )
         assert.ok((await words('atelier endpoints ')).includes('rollback'))
-        assert.deepEqual(await words('atelier serve --port-'), [])
         assert.ok((await words('atelier endpoints publish card flow.json --bre')).includes('--breaking'))
         assert.deepEqual((await words('atelier endpoints client card --lang ')).sort(), ['python', 'ts'])
+        assert.ok(
+          (await words('atelier serve --engine-')).includes('--engine-memory'),
+          'also what only the long help has',
+        )
       })
 
       test('knows endpoints, their versions, and files where files can stand', () =>
@@ -135,6 +144,12 @@ describe('completion', () => {
           // Bash takes the word to begin behind the sign.
           assert.deepEqual(await words('atelier run card@st'), [name === 'bash' ? 'stable' : 'card@stable'])
           assert.deepEqual(await words('atelier endpoints diff card 1 la'), ['latest'])
+        }))
+
+      test('knows the ids of jobs and assets', () =>
+        soon(async () => {
+          assert.ok((await words('atelier jobs watch ')).includes(job))
+          assert.deepEqual(await words('atelier assets download '), [asset])
         }))
 
       test('has flags of the inputs, and the choices of each', () =>

@@ -76,7 +76,7 @@ describe('atelier run --local', () => {
     const file = path.join(folder, '1_text_1.txt')
     const { status, outputs, error, files } = JSON.parse(result.stdout)
     assert.deepEqual([status, error, files], ['succeeded', null, [file]])
-    assert.deepEqual(outputs, [{ name: '1_text_1.txt', nodeId: '1', sizeBytes: 5 }])
+    assert.deepEqual(outputs, [{ node_id: '1', name: '1_text_1.txt', size_bytes: 5 }])
     assert.equal(readFileSync(file, 'utf8'), 'hello')
   })
 
@@ -134,13 +134,13 @@ describe('atelier run --local', () => {
         if (text.includes('ImageBlur') && !child.killed) child.kill('SIGINT')
       },
     })
-    assert.equal(stopped.code, 1, stopped.stderr)
+    assert.equal(stopped.code, 130, stopped.stderr)
     assert.match(
       stopped.stderr,
       /stopped by SIGINT; canceling the run \(once more to leave at once\)\n[\s\S]*the run was canceled\n$/,
     )
     const timedOut = await local('slow.json', '--timeout', '2s')
-    assert.equal(timedOut.code, 1)
+    assert.equal(timedOut.code, 124)
     assert.match(timedOut.stderr, /the time is over; canceling/)
   })
 })

@@ -143,11 +143,11 @@ describe('atelier run', () => {
         if (text.includes('running') && !child.killed) child.kill('SIGINT')
       },
     })
-    assert.equal(stopped.code, 1, stopped.stderr)
+    assert.equal(stopped.code, 130, stopped.stderr)
     assert.match(stopped.stderr, new RegExp(`canceling job ${STUB_JOB_ID}[\\s\\S]*canceled`))
     await using second = await startStubServer(scenario)
     const timedOut = await run(second.url, '--timeout', '5s')
-    assert.equal(timedOut.code, 1)
+    assert.equal(timedOut.code, 124)
     assert.match(timedOut.stderr, /the time is over; canceling/)
     assert.ok(second.seen.some(({ url, method }) => method === 'POST' && url.endsWith('/cancel')))
   })

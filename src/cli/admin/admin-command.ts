@@ -14,7 +14,7 @@ import { CommandError, EXIT, type Finish, printLine, readVersion, type Terminal,
 
 export type Options = Readonly<Record<string, unknown>>
 
-interface AdminCommand<Answer extends object> {
+export interface AdminCommand<Answer extends object> {
   readonly ask: (client: AdminClient, options: Options, args: readonly (string | undefined)[]) => Promise<Answer>
   /** What a person reads; with --json the answer itself is printed. */
   readonly show: (answer: Answer) => string
@@ -29,7 +29,7 @@ export interface CommandParts {
 
 export function addAdminCommand<Answer extends object>(
   command: Command,
-  { ask, show, judge }: AdminCommand<Answer>,
+  admin: AdminCommand<Answer>,
   parts: CommandParts,
 ): void {
   const { terminal, finish } = parts
@@ -37,11 +37,41 @@ export function addAdminCommand<Answer extends object>(
     // Commander hands in the arguments, then the options, then the command.
     const options = given.at(-2) as Options
     const args = given.slice(0, -2) as (string | undefined)[]
-    await using client = connect(options, terminal)
-    const answer = await ask(client, options, args)
-    printLine(terminal.stdout, options['json'] === true ? JSON.stringify(answer, null, 2) : toPrintable(show(answer)))
-    finish(judge?.(answer) ?? EXIT.ok)
+    finish(await askAdmin(admin, { options, args, terminal }))
   })
+}
+
+interface Asked {
+  readonly options: Options
+  readonly args: readonly (string | undefined)[]
+  readonly terminal: Terminal
+}
+
+/** Returns the exit code. */
+export async function askAdmin<Answer extends object>(
+  { ask, show, judge }: AdminCommand<Answer>,
+  { options, args, terminal }: Asked,
+): Promise<number> {
+  const isJson = options['json'] === true
+  await using client = connect(options, terminal)
+  try {
+    const answer = await ask(client, options, args)
+    printLine(terminal.stdout, isJson ? JSON.stringify(answer, null, 2) : toPrintable(show(answer)))
+    return judge?.(answer) ?? EXIT.ok
+  } catch (error) {
+    if (isJson && error instanceof AdminRefusal) printLine(terminal.stdout, JSON.stringify(error.answer, null, 2))
+    throw error
+  }
+}
+
+/** What the service refused, with its answer. */
+class AdminRefusal extends CommandError {
+  readonly answer: object
+
+  constructor(message: string, exitCode: number, answer: object) {
+    super(message, exitCode)
+    this.answer = answer
+  }
 }
 
 export interface AdminClient extends AsyncDisposable {
@@ -53,7 +83,7 @@ export interface AdminClient extends AsyncDisposable {
 
 const CALL_WITHIN_MS = 60_000
 
-function addAdminFlags(command: Command): Command {
+export function addAdminFlags(command: Command): Command {
   return addSettingFlags(command, ['dataDir', 'database', 'databasePasswordFile', 'tiers'])
     .option(
       '--url <url>',
@@ -100,7 +130,7 @@ async function findAdmin(options: Options, terminal: Terminal): Promise<AdminCli
     )
   if (token !== null) return toRemote(service.address.url, token)
   throw new CommandError(
-    `a service holds the data folder ${directory} and answers at ${service.address.url}; set ${ENV.adminToken} to its admin token`,
+    `a service holds the data folder ${directory} and answers at ${service.address.url}; give its admin token with --admin-token or in ${ENV.adminToken}`,
     EXIT.usage,
   )
 }
@@ -121,7 +151,10 @@ async function openStored(loaded: LoadedConfig): Promise<AdminClient> {
 
 function toRemote(url: string, token: string | null): AdminClient {
   if (token === null) {
-    throw new CommandError(`the admin token of ${url} is missing; set ${ENV.adminToken}`, EXIT.usage)
+    throw new CommandError(
+      `the admin token of ${url} is missing; give it with --admin-token or in ${ENV.adminToken}`,
+      EXIT.usage,
+    )
   }
   const ask = (method: string, path: string, accept: string, body?: object) =>
     fetch(`${url}/admin/v1${path}`, {
@@ -159,7 +192,8 @@ async function readAnswer(response: Response): Promise<object> {
   const hint = type === undefined ? '; is it served with an adminToken?' : ''
   // A refused value is a mistake in the call, also when the service is what notices it.
   const isMistake = type === 'invalid_field' || type === 'invalid_request'
-  throw new CommandError(toPrintable(words) + hint, isMistake ? EXIT.usage : EXIT.failed)
+  const none = { error: { type: `http_${response.status}`, message: words } }
+  throw new AdminRefusal(toPrintable(words) + hint, isMistake ? EXIT.usage : EXIT.failed, answer ?? none)
 }
 
 function parse(text: string): object | null {

@@ -1,9 +1,8 @@
-/** `atelier engines`, `nodes` and `jobs`: what an operator sees of a running service, and can do with a job of any account. */
+/** `atelier engines` and `nodes`, and a cancel of any job: what an operator sees of a running service and can do to it. */
 import type { Command } from 'commander'
 import type { Finish, Terminal } from '../terminal.ts'
 import type { NodeWire } from './admin-answers.ts'
-import { addAdminCommand, toPairs, toTable } from './admin-command.ts'
-import { addMove } from './queue.ts'
+import { type AdminCommand, addAdminCommand, toPairs, toTable } from './admin-command.ts'
 
 interface EngineWire {
   readonly id: string
@@ -97,20 +96,13 @@ interface JobStateWire {
   readonly status: string
 }
 
-export function addJobs(program: Command, terminal: Terminal, finish: Finish): void {
-  const jobs = program.command('jobs').description('jobs of any account, on a running service')
-  addAdminCommand<JobStateWire>(
-    jobs.command('cancel').description('cancel a job, whoever owns it').argument('<id>', 'the job'),
-    {
-      ask: (client, _options, [id]) => client.call('POST', `/jobs/${encodeURIComponent(id ?? '')}/cancel`),
-      show: ({ id, account_id, status }) =>
-        toPairs([
-          ['job', id],
-          ['account', account_id],
-          ['status', status],
-        ]),
-    },
-    { terminal, finish },
-  )
-  addMove(jobs, { terminal, finish })
+/** `atelier jobs cancel` of an operator: a job of any account. */
+export const CANCEL_OF_ANY: AdminCommand<JobStateWire> = {
+  ask: (client, _options, [id]) => client.call('POST', `/jobs/${encodeURIComponent(id ?? '')}/cancel`),
+  show: ({ id, account_id, status }) =>
+    toPairs([
+      ['job', id],
+      ['account', account_id],
+      ['status', status],
+    ]),
 }

@@ -19,6 +19,9 @@ export interface Completion {
 export interface ServiceWords {
   endpoints(beginning: string): Promise<readonly Word[]>
   versions(name: string): Promise<readonly Word[]>
+  /** The newest of them. */
+  jobs(): Promise<readonly Word[]>
+  assets(): Promise<readonly Word[]>
   /** The inputs of an endpoint, perhaps with a version: `card@stable`. */
   inputs(reference: string): Promise<readonly InputWord[]>
 }
@@ -121,7 +124,8 @@ const isHidden = (command: Command) => !command.parent?.createHelp().visibleComm
 
 async function flagsOf(typed: Typed, service: ServiceWords): Promise<readonly Word[]> {
   const { command, others } = typed
-  const own = command.createHelp().visibleOptions(command)
+  // Also those that only the long help has.
+  const own = [...command.options.filter(({ hidden }) => !hidden), HELP]
   const known = new Set(own.flatMap(({ long }) => long ?? []))
   const inputs = (await inputsOf(typed, service)).flatMap((input) => {
     const flag = toFlag(input.text)
@@ -132,6 +136,7 @@ async function flagsOf(typed: Typed, service: ServiceWords): Promise<readonly Wo
   return [...inputs, ...own.flatMap(({ long, description }) => (long ? [{ text: long, about: description }] : []))]
 }
 
+const HELP: Pick<Option, 'long' | 'description'> = { long: '--help', description: 'display help for command' }
 const toFlag = (input: string) => `--${input.replaceAll('_', '-')}`
 const findInput = (inputs: readonly InputWord[], flag: string) =>
   inputs.find(({ text }) => toFlag(text) === flag.replaceAll('_', '-'))
@@ -188,6 +193,10 @@ async function argumentsOf({ command, args }: Typed, current: string, service: S
     return { ...NOTHING, words: await service.endpoints(current) }
   if (command.parent?.name() === 'endpoints' && VERSIONS.has(argument.name()))
     return { ...NOTHING, words: await service.versions(args[0] ?? '') }
+  if (argument.name() === 'id' && (command.parent?.name() === 'jobs' || command.name() === 'trace'))
+    return { ...NOTHING, words: await service.jobs() }
+  if (argument.name() === 'id' && command.parent?.name() === 'assets')
+    return { ...NOTHING, words: await service.assets() }
   return isOfFiles(argument.name()) ? FILES : NOTHING
 }
 

@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { askEndpoints, type EndpointWire, pathOf } from '../endpoints/endpoint-api.ts'
 import { RunClient } from '../server/client.ts'
+import { toFields } from '../server/job-answers.ts'
 import { readServer } from '../server/server-flags.ts'
 import { EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { splitLine, toInserted } from './bash-line.ts'
@@ -21,15 +22,29 @@ import {
 
 // As long as somebody waits for a key to answer.
 const PATIENCE_MS = 1500
+const SHOWN_IDS = 50
 const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 function createServiceWords(values: Typed['values'], terminal: Terminal): ServiceWords {
   const signal = AbortSignal.timeout(PATIENCE_MS)
-  async function ask<Answer>(path: string): Promise<Answer> {
+  function connect(): RunClient {
     const server = readServer(values, terminal)
     if (server === null) throw new Error('no server')
-    const client = new RunClient(server)
+    return new RunClient(server)
+  }
+  async function ask<Answer>(path: string): Promise<Answer> {
+    const client = connect()
     return askEndpoints<Answer>({ call: (link, init) => client.call(link, { ...init, signal }) }, path)
+  }
+  const listOf = (list: unknown) => (Array.isArray(list) ? list.map(toFields) : [])
+  async function readJobs(): Promise<readonly Word[]> {
+    const { jobs } = toFields(await connect().read(`/jobs?limit=${SHOWN_IDS}`, signal))
+    return listOf(jobs).map((job) => ({ text: String(job['id']), about: `${job['status']}, ${job['created_at']}` }))
+  }
+  async function readAssets(): Promise<readonly Word[]> {
+    const client = connect()
+    const { assets } = toFields(await client.read(`${client.baseUrl}/console/v1/assets?limit=${SHOWN_IDS}`, signal))
+    return listOf(assets).map((asset) => ({ text: String(asset['asset_id']), about: String(asset['name']) }))
   }
   const orNothing = <Found>(asked: Promise<readonly Found[]>): Promise<readonly Found[]> => asked.catch(() => [])
 
@@ -65,6 +80,8 @@ function createServiceWords(values: Typed['values'], terminal: Terminal): Servic
   return {
     endpoints: (beginning) => orNothing(readEndpoints(beginning)),
     versions: (name) => orNothing(readVersions(name)),
+    jobs: () => orNothing(readJobs()),
+    assets: () => orNothing(readAssets()),
     inputs: (reference) => orNothing(readInputs(reference)),
   }
 }

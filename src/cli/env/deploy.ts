@@ -51,7 +51,7 @@ async function untilStopped(client: RunClient, found: DeploymentWire, terminal: 
     let now = found
     while (now.status === 'stopping') {
       await sleep(LOOK_EVERY_MS, stop.signal)
-      if (stop.signal.aborted) throw new CommandError('no longer watched; it is being stopped', EXIT.failed)
+      if (stop.signal.aborted) throw new CommandError('no longer watched; it is being stopped', EXIT.interrupted)
       now = await askEnv<DeploymentWire>(client, deploymentPath(found.id))
     }
     return now
@@ -189,7 +189,7 @@ async function watch(client: RunClient, id: string, { releaseId, options, termin
       told = state
       await sleep(LOOK_EVERY_MS, stop.signal)
       if (stop.signal.aborted)
-        throw new CommandError(`no longer watched; it goes on: atelier env show ${id}`, EXIT.failed)
+        throw new CommandError(`no longer watched; it goes on: atelier env show ${id}`, EXIT.interrupted)
     }
   } finally {
     release()

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { hashFile } from '../../../lib/files/file-tree.ts'
 import { nullWhenMissing } from '../../../lib/files/inside-folder.ts'
-import { RefusedError, type RunClient, UnreachableError } from '../server/client.ts'
-import { toErrorLines } from '../server/job-answers.ts'
+import { RefusedError, type RunClient, toRefusal, UnreachableError } from '../server/client.ts'
 import type { Options, Said } from '../server/server-commands.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { askEnv, BUILDER, type BuildWire, type ModelCandidates, readBuild } from './env-api.ts'
@@ -193,8 +192,7 @@ async function sendBlob(client: RunClient, { file, say, ...announced }: BlobToSe
     throw new UnreachableError(`the upload of ${announced.filename} broke off (${error.message}); push again to go on`)
   })
   if (answer.ok) return blobId
-  const why = toErrorLines(await answer.json().catch(() => null), answer.status)
-  throw new RefusedError(answer.status, why.map(toPrintable), null)
+  throw await toRefusal(answer)
 }
 
 function gone(what: string, where: string): CommandError {

@@ -81,7 +81,7 @@ async function follow(client: RunClient, id: string, terminal: Terminal): Promis
       if (found.status === 'complete') return found
       await sleep(LOOK_EVERY_MS, stop.signal)
       if (stop.signal.aborted)
-        throw new CommandError(`no longer followed; it is made all the same: atelier env show ${id}`, EXIT.failed)
+        throw new CommandError(`no longer followed; it is made all the same: atelier env show ${id}`, EXIT.interrupted)
     }
   } finally {
     release()

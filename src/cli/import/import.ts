@@ -58,7 +58,7 @@ function bring(options: Options, terminal: Terminal, run: (target: ImportTarget)
   const [isDry, overwrite, isJson] = ['dryRun', 'overwrite', 'json'].map((name) => options[name] === true) as boolean[]
   return askServer(options, terminal, async (client) => {
     const stop = new AbortController()
-    const release = terminal.onSignal(() => stop.abort(new CommandError('stopped', EXIT.failed)))
+    const release = terminal.onSignal(() => stop.abort(new CommandError('stopped', EXIT.interrupted)))
     const { signal } = stop
     const report = createImportReport(terminal, { isDry })
     // First of all, because it says in words what is wrong with a key.

@@ -9,11 +9,11 @@ import type { Command } from 'commander'
 import { type NodeCatalog, readCatalog } from '../../../engine/index.ts'
 import { type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import { convertLocally } from '../../compose/local-run.ts'
-import { RefusedError, RunClient, UnreachableError } from '../server/client.ts'
-import { type Conversion, printFindings, toErrorLines } from '../server/job-answers.ts'
-import { addServerFlags, readServer } from '../server/server-flags.ts'
+import { RunClient, refusedHere } from '../server/client.ts'
+import { type Conversion, printFindings } from '../server/job-answers.ts'
+import { addServerFlags, explainServer, readServer } from '../server/server-flags.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
-import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import { CommandError, EXIT, type Finish, printLine, type Terminal } from '../terminal.ts'
 import { readWorkflowFile } from './workflow-file.ts'
 
 export function addConvert(program: Command, terminal: Terminal, finish: Finish): void {
@@ -40,13 +40,7 @@ async function convert(file: string, options: Readonly<Record<string, unknown>>,
     await print(conversion, options, terminal)
     return EXIT.ok
   } catch (error) {
-    if (error instanceof RefusedError) {
-      for (const line of error.lines) printLine(terminal.stderr, toPrintable(line))
-      return EXIT.failed
-    }
-    if (!(error instanceof UnreachableError)) throw error
-    const hint = 'is the server running? (--base-url, or --local for the built-in engine)'
-    throw new CommandError(`${error.message}; ${hint}`, EXIT.unreachable)
+    return explainServer(error, { json: options['json'] === true, terminal })
   }
 }
 
@@ -85,9 +79,7 @@ function toText(value: JsonValue): string {
 export async function convertHere(content: JsonObject, catalog: NodeCatalog): Promise<Conversion> {
   const result = await convertLocally(content, catalog)
   if (result.kind === 'refused') {
-    const { message, nodeErrors } = result
-    const body = { error: { code: 'invalid_workflow', message, details: { node_errors: nodeErrors } } }
-    throw new RefusedError(422, toErrorLines(body, 422), null)
+    throw refusedHere(result.message, result.nodeErrors)
   }
   const { workflow, warnings, parameters, missing } = result.file
   return {

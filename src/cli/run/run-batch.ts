@@ -1,11 +1,16 @@
 /** Runs a workflow once for each row of a table, as one batch on a server: submits, waits (Ctrl-C cancels all of it), fetches the archive. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { JsonObject } from '../../../lib/json/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  stringifyLosslessJson,
+} from '../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { type ClientOptions, RunClient } from '../server/client.ts'
 import { toFields } from '../server/job-answers.ts'
-import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
+import { exitOfStop, prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
 import { CommandError, EXIT, printLine, toPrintable } from '../terminal.ts'
 import { upload } from './run-remote.ts'
 import { saveOutput } from './save-outputs.ts'
@@ -35,7 +40,7 @@ export async function runBatch(
 /** Waits for the end of a batch that was submitted, and fetches what it made; returns the exit code. */
 export async function finishBatch(
   client: RunClient,
-  answer: unknown,
+  answer: JsonValue,
   request: Pick<RunRequest, 'out' | 'json'> & { readonly count: number },
   context: RunContext,
 ): Promise<number> {
@@ -48,10 +53,12 @@ export async function finishBatch(
   const { succeeded = 0 } = ended.counts
   const output = { id: ended.id, name: `batch-${ended.id}.zip`, url: ended.outputs, sizeBytes: null }
   const folder = request.out === null ? null : path.resolve(terminal.cwd, request.out)
-  const isFetched = folder !== null && succeeded > 0
+  const isFetched = folder !== null && succeeded > 0 && !signal.aborted
   const result = isFetched ? await saveOutput(client, output, folder, signal) : ended.self
-  printLine(terminal.stdout, request.json ? JSON.stringify({ ...ended, result }) : toPrintable(result))
+  const told = { ...ended.answer, files: isFetched ? [result] : [] }
+  printLine(terminal.stdout, request.json ? stringifyLosslessJson(told) : toPrintable(result))
   if (succeeded < count) display.say(`${count - succeeded} of ${count} jobs did not succeed`)
+  if (signal.aborted) return exitOfStop(signal)
   return succeeded === count ? EXIT.ok : EXIT.failed
 }
 
@@ -93,14 +100,17 @@ interface BatchView {
   readonly isDone: boolean
   readonly progress: number
   readonly counts: Readonly<Record<string, number>>
+  /** As the server sent it. */
+  readonly answer: JsonObject
 }
 
-function readBatch(answer: unknown): BatchView {
+function readBatch(answer: JsonValue): BatchView {
   const { id, is_done: isDone, progress, counts, urls } = toFields(answer)
   const { self, cancel, outputs } = toFields(urls)
   return {
     ...{ id: String(id), self: String(self), cancel: String(cancel), outputs: String(outputs) },
     ...{ isDone: isDone === true, progress: Number(progress), counts: toFields(counts) as Record<string, number> },
+    answer: isJsonObject(answer) ? answer : {},
   }
 }
 

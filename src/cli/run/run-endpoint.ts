@@ -2,7 +2,13 @@
 
 import { statSync } from 'node:fs'
 import path from 'node:path'
-import { isJsonObject, type JsonObject, type JsonValue, keepNumber } from '../../../lib/json/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  keepNumber,
+  stringifyLosslessJson,
+} from '../../../lib/json/lossless-json.ts'
 import { askEndpoints, pathOf } from '../endpoints/endpoint-api.ts'
 import { toShown } from '../endpoints/endpoint-text.ts'
 import { type ClientOptions, RunClient } from '../server/client.ts'
@@ -157,18 +163,15 @@ export async function runEndpoint(
     return finishBatch(client, answer, { ...request, count: items.length }, context)
   }
   const inputs = await read([])
-  const answer = toFields(await client.post(runs, { inputs }, signal))
-  const used = toFields(answer['inputs'])
-  const made = { endpoint: answer['endpoint'], inputs: used } as unknown as JsonObject
+  const made = readJob(await client.post(runs, { inputs }, signal))
   // The runs of an endpoint may be read by whoever may run it, and other jobs perhaps not.
-  const job = { ...readJob(answer), selfLink: `/endpoints${pathOf(name, 'runs')}/${String(answer['id'])}` }
+  const job = { ...made, selfLink: `/endpoints${pathOf(name, 'runs')}/${made.id}` }
   if (!request.wait) {
-    const told = { id: job.id, status: job.status, ...made, url: job.selfLink }
-    printLine(terminal.stdout, request.json ? JSON.stringify(told) : job.id)
+    printLine(terminal.stdout, request.json ? stringifyLosslessJson(job.answer) : job.id)
     return EXIT.ok
   }
-  display.say(tellUsed(name, made, inputs))
-  return finishJob(client, job, { ...request, more: made }, context)
+  display.say(tellUsed(name, job.answer, inputs))
+  return finishJob(client, job, request, context)
 }
 
 /** The version that runs, and the values that the caller did not give: defaults, and seeds that were drawn. */

@@ -5,18 +5,20 @@ import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { type Engine, GraphError, openEngine } from '../../../engine/index.ts'
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { type LocalDraft, type LocalOutcome, readLocalRun } from '../../compose/local-run.ts'
-import { describeError, type JobErrorView, toErrorLines } from '../server/job-answers.ts'
-import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
+import { refusedHere } from '../server/client.ts'
+import { describeError, type JobErrorView } from '../server/job-answers.ts'
+import { exitOfStop, prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { convertHere } from './convert.ts'
 import type { RunDisplay } from './display.ts'
 import { saveNewFile } from './save-outputs.ts'
 
+/** Named as in the answers of the API. */
 interface LocalOutput {
+  readonly node_id: string
   readonly name: string
-  readonly nodeId: string
-  readonly sizeBytes: number
+  readonly size_bytes: number
 }
 
 interface LocalRun {
@@ -56,11 +58,10 @@ export async function runLocally(request: RunRequest, context: RunContext): Prom
     display.status(run.status, null)
     display.end()
     report(run, request.json, terminal)
+    if (signal.aborted && run.status === 'canceled') return exitOfStop(signal)
     return run.status === 'succeeded' ? EXIT.ok : EXIT.failed
   } catch (error) {
-    if (!(error instanceof GraphError)) throw error
-    for (const line of toRefusalLines(error)) display.say(line)
-    return EXIT.failed
+    throw error instanceof GraphError ? refusedHere(error.message, error.nodeErrors) : error
   } finally {
     signal.removeEventListener('abort', sayStop)
   }
@@ -111,7 +112,7 @@ async function keep({ name, nodeId, read }: LocalDraft, { folder, run, display }
   await mkdir(folder, { recursive: true })
   const { file, sizeBytes } = await saveNewFile(read(), { folder, name })
   display.output(path.basename(file))
-  run.outputs.push({ name, nodeId, sizeBytes })
+  run.outputs.push({ node_id: nodeId, name, size_bytes: sizeBytes })
   run.files.push(file)
 }
 
@@ -120,13 +121,12 @@ function end(run: LocalRun, outcome: LocalOutcome): void {
   run.status = outcome.kind === 'interrupted' ? 'canceled' : outcome.kind
 }
 
-function toRefusalLines({ message, nodeErrors }: GraphError): string[] {
-  const body = { error: { code: 'invalid_workflow', message, details: { node_errors: nodeErrors } } }
-  return toErrorLines(body, 0)
+function toErrorAnswer({ code, message, nodeId, classType }: JobErrorView) {
+  return { code, message, node_id: nodeId, class_type: classType }
 }
 
 function report({ status, error, outputs, files }: LocalRun, json: boolean, terminal: Terminal): void {
-  if (json) printLine(terminal.stdout, JSON.stringify({ status, outputs, error, files }))
+  if (json) printLine(terminal.stdout, JSON.stringify({ status, outputs, error: error && toErrorAnswer(error), files }))
   else for (const file of files) printLine(terminal.stdout, toPrintable(file))
   if (status === 'canceled') printLine(terminal.stderr, 'the run was canceled')
   if (status === 'failed') printLine(terminal.stderr, toPrintable(`the run failed${describeError(error)}`))

@@ -1,10 +1,11 @@
 /** Runs a workflow on a server: uploads files, submits, waits (Ctrl-C cancels the job), and fetches the outputs. */
 import path from 'node:path'
-import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { type ClientOptions, RunClient, UnreachableError } from '../server/client.ts'
 import { describeError, type JobView, type OutputView } from '../server/job-answers.ts'
-import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
-import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import { exitOfStop, prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
+import { printSaid, type Said } from '../server/server-commands.ts'
+import { CommandError, EXIT } from '../terminal.ts'
 import { followJob } from './display.ts'
 import { saveOutput } from './save-outputs.ts'
 
@@ -19,25 +20,37 @@ export async function runRemotely(request: RunRequest, server: ClientOptions, co
   return finishJob(client, await client.submit(workflow, signal), request, context)
 }
 
-interface Finishing extends Pick<RunRequest, 'out' | 'json'> {
-  /** Printed with `--json` beside what every job has. */
-  readonly more?: JsonObject
-}
+type Finishing = Pick<RunRequest, 'out' | 'json'>
 
 /** Waits for the end of a job that was submitted, and fetches its outputs; returns the exit code. */
 export async function finishJob(
   client: RunClient,
   job: JobView,
-  { out, json, more = {} }: Finishing,
+  finishing: Finishing,
   context: RunContext,
 ): Promise<number> {
-  const { display, terminal } = context
+  const { display, signal } = context
   display.say(`job ${job.id}`)
   const ended = await followOrCancel(client, job, context)
+  // A cancel can come too late. What was stopped fetches nothing more; the outputs stay where they are.
+  const said = await sayEnded(client, ended, signal.aborted ? null : finishing.out, context)
+  const code = printSaid(said, finishing, context.terminal)
+  return signal.aborted ? exitOfStop(signal) : code
+}
+
+/** Fetches the outputs of a job that has ended, if there is a folder for them, and says how it ended. */
+export async function sayEnded(
+  client: RunClient,
+  ended: JobView,
+  out: string | null,
+  context: RunContext,
+): Promise<Said> {
+  const { display } = context
   display.end()
-  const files = ended.status === 'succeeded' ? await fetchOutputs(client, ended, out, context) : []
-  report(ended, { files, json, more, terminal })
-  return ended.status === 'succeeded' ? EXIT.ok : EXIT.failed
+  const files = await fetchOutputs(client, ended, out, context)
+  const isDone = ended.status === 'succeeded'
+  if (!isDone) display.say(`job ${ended.id} ${ended.status}${describeError(ended.error)}`)
+  return { answer: { ...ended.answer, files }, lines: files, exitCode: isDone ? EXIT.ok : EXIT.failed }
 }
 
 export async function upload(
@@ -69,30 +82,28 @@ async function followOrCancel(client: RunClient, job: JobView, { display, signal
   }
 }
 
+/** Where the outputs are: files, or without a folder their addresses. Those of a job that failed stay on the server. */
 async function fetchOutputs(
   client: RunClient,
   job: JobView,
   out: string | null,
+  context: RunContext,
+): Promise<string[]> {
+  if (job.status !== 'succeeded') return []
+  return out === null ? job.outputs.map(({ url }) => url) : saveOutputs(client, job.outputs, out, context)
+}
+
+export async function saveOutputs(
+  client: RunClient,
+  outputs: readonly OutputView[],
+  out: string,
   { terminal, signal, display }: RunContext,
 ): Promise<string[]> {
-  if (out === null) return job.outputs.map((output: OutputView) => output.url)
   const folder = path.resolve(terminal.cwd, out)
   const files: string[] = []
-  for (const output of job.outputs) {
+  for (const output of outputs) {
     display.say(`fetching ${output.name}`)
     files.push(await saveOutput(client, output, folder, signal))
   }
   return files
-}
-
-function report(
-  job: JobView,
-  { files, json, more, terminal }: { files: readonly string[]; json: boolean; more: JsonObject; terminal: Terminal },
-): void {
-  const { id, status, outputs, error } = job
-  const told = { id, status, ...more, outputs, error, files } as unknown as JsonObject
-  if (json) printLine(terminal.stdout, stringifyLosslessJson(told))
-  else for (const file of files) printLine(terminal.stdout, toPrintable(file))
-  if (job.status === 'succeeded') return
-  printLine(terminal.stderr, toPrintable(`job ${job.id} ${job.status}${describeError(job.error)}`))
 }

@@ -2,24 +2,20 @@
  * `atelier run FILE` and `atelier run ENDPOINT`. A file that exists is a workflow, as is everything that cannot be the name of an endpoint;
  * see run-endpoint.ts for the others. Of a workflow: converts the workflow if need be, uploads the files it names, submits, shows progress, fetches the outputs. Works against any
  * server of the Jobs API v2; with `--local` the workflow runs in this process instead. Ctrl-C cancels it. Exit 0 when it
- * succeeded, 1 when it did not, 2 for a mistake in the call, 3 when the server cannot be reached.
+ * succeeded, 1 when it did not, 2 for a mistake in the call, 3 when the server cannot be reached, 124 when the time was over, 130 after
+ * Ctrl-C.
  */
 import { statSync } from 'node:fs'
 import path from 'node:path'
 import type { Command } from 'commander'
 import { closestWord } from '../../../lib/text/closest-word.ts'
-import { readDurationMs } from '../../config/readers/read-quantity.ts'
-import { RefusedError, UnreachableError } from '../server/client.ts'
-import { type RunContext, type RunRequest, StopError } from '../server/request.ts'
-import { addServerFlags, readServer } from '../server/server-flags.ts'
+import { type RunContext, type RunRequest, readTimeout, StopError, stoppable } from '../server/request.ts'
+import { addServerFlags, explainServer, readServer } from '../server/server-flags.ts'
 import { CommandError, EXIT, type Finish, type Terminal, toPrintable } from '../terminal.ts'
-import { createDisplay, type RunDisplay } from './display.ts'
 import { runBatch } from './run-batch.ts'
 import { type EndpointRequest, REFERENCE, runEndpoint } from './run-endpoint.ts'
 import { runLocally } from './run-local.ts'
 import { runRemotely } from './run-remote.ts'
-
-const DAY_MS = 86_400_000
 
 export function addRun(program: Command, terminal: Terminal, finish: Finish): void {
   const collect = (item: string, before: string[] | undefined) => [...(before ?? []), item]
@@ -44,7 +40,7 @@ export function addRun(program: Command, terminal: Terminal, finish: Finish): vo
     .option('--version <version>', 'of an endpoint: a number, latest or an alias (also as endpoint@version)')
     .option('--no-wait', 'of an endpoint: print the id of the job and do not wait for its end')
     .option('--timeout <duration>', 'give up and cancel the job after this long, such as 10m')
-    .option('--json', 'print the finished job as JSON on standard output')
+    .option('--json', 'print the finished job, or what was refused, as the API says it')
     // The flags of an endpoint are known only to the server.
     .allowUnknownOption()
     .allowExcessArguments()
@@ -88,23 +84,14 @@ function textOf(options: Options, name: string): string | null {
 }
 
 function toRequest(file: string, options: Options, terminal: Terminal): RunRequest {
-  const timeout = textOf(options, 'timeout')
   return {
     file,
     inputs: (options['input'] as string[] | undefined) ?? [],
     out: textOf(options, 'out'),
     server: readServer(options, terminal),
-    timeoutMs: timeout === null ? null : readTimeout(timeout),
+    timeoutMs: readTimeout(options),
     json: options['json'] === true,
     batch: textOf(options, 'batch'),
-  }
-}
-
-function readTimeout(text: string): number {
-  try {
-    return readDurationMs({ min: 1, max: 30 * DAY_MS })(text)
-  } catch (error) {
-    throw new CommandError(`--timeout ${JSON.stringify(text)} ${(error as Error).message}`, EXIT.usage)
   }
 }
 
@@ -116,25 +103,19 @@ async function runWith<Request extends RunRequest>(
   terminal: Terminal,
   run: RunIt<Request>,
 ): Promise<number> {
-  const display = createDisplay(terminal)
-  const stop = new AbortController()
-  const end = terminal.onSignal((signal) => {
-    if (stop.signal.aborted) terminal.exitNow(EXIT.failed)
-    stop.abort(new StopError(`stopped by ${signal}`))
-  })
-  const timer =
-    request.timeoutMs === null
-      ? null
-      : setTimeout(() => stop.abort(new StopError('the time is over')), request.timeoutMs)
   try {
-    return await run(request, { terminal, display, signal: stop.signal })
+    return await stoppable(terminal, request.timeoutMs, (context) => beforeSubmit(context, run(request, context)))
   } catch (error) {
-    return explainRun(error, display)
-  } finally {
-    display.end()
-    if (timer !== null) clearTimeout(timer)
-    end()
+    return explainServer(error, { json: request.json, terminal })
   }
+}
+
+/** What is stopped as such is stopped before there is a job: of a job's own end the run says more. */
+function beforeSubmit(context: RunContext, ended: Promise<number>): Promise<number> {
+  return ended.catch((error: unknown) => {
+    if (!(error instanceof StopError) || error !== context.signal.reason) throw error
+    throw new StopError(`${error.message} before the job was submitted`, error.exitCode)
+  })
 }
 
 const runGraph: RunIt<RunRequest> = async (request, context) => {
@@ -157,21 +138,4 @@ const callEndpoint: RunIt<EndpointRequest> = async (request, context) => {
     `there is no file ${file}; an endpoint of that name needs a server: leave --local out`,
     EXIT.usage,
   )
-}
-
-function explainRun(error: unknown, display: RunDisplay): number {
-  display.end()
-  if (error instanceof RefusedError) {
-    for (const line of error.lines) display.say(line)
-    return EXIT.failed
-  }
-  if (error instanceof UnreachableError) {
-    display.say(`atelier: ${error.message}; is the server running? (--base-url, \`atelier serve\`)`)
-    return EXIT.unreachable
-  }
-  if (error instanceof StopError) {
-    display.say(`atelier: ${error.message} before the job was submitted`)
-    return EXIT.failed
-  }
-  throw error
 }

@@ -14,9 +14,17 @@ import { openLog } from './open-log.ts'
 
 const END_START_WITHIN_MS = 2000
 
+const EXAMPLES = `
+Examples:
+  atelier serve                                     on this machine, with the built-in engine
+  atelier serve --comfyui http://127.0.0.1:8188     in front of a ComfyUI server; repeat it for more
+  ATELIER_TOKEN=… atelier serve --host 0.0.0.0      for other machines, with one token
+  ATELIER_ADMIN_TOKEN=… atelier serve --kind cloud  for many accounts, with keys and limits
+  atelier serve --config atelier.config.json        with everything in a file`
+
 export function addServe(program: Command, terminal: Terminal, finish: Finish): void {
   const command = program.command('serve').description('start the service')
-  addSettingFlags(command).action(async (options: Record<string, unknown>) => {
+  addSettingFlags(command.addHelpText('after', EXAMPLES)).action(async (options: Record<string, unknown>) => {
     finish(await serve(options, terminal))
   })
 }

@@ -13,6 +13,7 @@ import {
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
+import { ENV } from '../../config/env.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
 import { type Conversion, type JobView, readConversion, readJob, toErrorLines, toFields } from './job-answers.ts'
 import { RESUMABLE_FROM_BYTES, sendResumable } from './resumable-upload.ts'
@@ -32,13 +33,23 @@ export class RefusedError extends Error {
   readonly status: number
   readonly lines: readonly string[]
   readonly retryAfterSeconds: number | null
+  /** The body of the answer. */
+  readonly answer: JsonValue
 
-  constructor(status: number, lines: readonly string[], retryAfterSeconds: number | null) {
+  constructor(status: number, lines: readonly string[], retryAfterSeconds: number | null, answer: JsonValue) {
     super(lines[0])
     this.status = status
     this.lines = lines
     this.retryAfterSeconds = retryAfterSeconds
+    this.answer = answer
   }
+}
+
+/** What the built-in engine refuses without a server, as a server would. */
+export function refusedHere(message: string, nodeErrors: object): RefusedError {
+  const body = { error: { code: 'invalid_workflow', message, details: { node_errors: nodeErrors } } }
+  const lines = toErrorLines(body, 422).map(toPrintable)
+  return new RefusedError(422, lines, null, parseLosslessJson(JSON.stringify(body)))
 }
 
 // A poll or a submit without an answer for this long has failed. Uploads and downloads have no such limit.
@@ -83,18 +94,18 @@ export class RunClient {
   async call(link: string, init: RequestInit): Promise<Response> {
     const url = resolveLink(link, this.baseUrl)
     const headers = new Headers(init.headers)
-    if (this.#token !== null && new URL(url).origin === this.#origin)
-      headers.set('Authorization', `Bearer ${this.#token}`)
+    const isOwn = new URL(url).origin === this.#origin
+    if (this.#token !== null && isOwn) headers.set('Authorization', `Bearer ${this.#token}`)
     const response = await fetch(url, { ...init, headers }).catch((error: unknown) => {
       if (init.signal?.aborted && !isTimeout(init.signal.reason)) throw error
       throw new UnreachableError(`cannot reach ${url}: ${toReason(error)}`)
     })
     if (response.ok) return response
-    throw await toRefusal(response)
+    throw await toRefusal(response, isOwn && response.status === 401 ? [this.#tokenHint()] : [])
   }
 
   /** Sends what makes something, with a key of its own, until it is taken. */
-  async post(link: string, content: JsonObject, signal: AbortSignal): Promise<unknown> {
+  async post(link: string, content: JsonObject, signal: AbortSignal): Promise<JsonValue> {
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': randomUUID() }
     const body = stringifyLosslessJson(content)
     const giveUpAt = Date.now() + KEEP_SUBMITTING_MS
@@ -150,7 +161,7 @@ export class RunClient {
   }
 
   /** An answer that is neither a job nor a file. */
-  read(link: string, signal: AbortSignal): Promise<unknown> {
+  read(link: string, signal: AbortSignal): Promise<JsonValue> {
     return this.#callForJson(link, { signal })
   }
 
@@ -171,13 +182,21 @@ export class RunClient {
     return this.call(url, { signal })
   }
 
-  async #callForJson(link: string, init: RequestInit): Promise<unknown> {
+  #tokenHint(): string {
+    if (this.#token === null) return `  no token was given: name one with --token, or in ${ENV.token}`
+    return `  the token of --token or ${ENV.token} is not one that this server knows`
+  }
+
+  async #callForJson(link: string, init: RequestInit): Promise<JsonValue> {
     const timeout = AbortSignal.timeout(ANSWER_WITHIN_MS)
     const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
     const response = await this.call(link, { ...init, signal })
-    return response.json().catch((error: unknown) => {
+    try {
+      return parseLosslessJson(await response.text())
+    } catch (error) {
+      if (init.signal?.aborted) throw init.signal.reason
       throw new UnreachableError(`the answer of ${response.url} broke off: ${toReason(error)}`)
-    })
+    }
   }
 
   /** null: this server takes every upload in one request. */
@@ -211,9 +230,15 @@ function toReason(error: unknown): string {
   return code ?? (cause instanceof Error ? cause.message : String(cause))
 }
 
-async function toRefusal(response: Response): Promise<RefusedError> {
-  const body: unknown = await response.json().catch(() => null)
+export async function toRefusal(response: Response, hints: readonly string[] = []): Promise<RefusedError> {
+  const { status } = response
+  const none = { error: { code: `http_${status}`, message: 'the server gave no reason' } }
+  const body = await response
+    .text()
+    .then(parseLosslessJson)
+    .catch(() => none)
   const retryAfter = response.headers.get('Retry-After') ?? ''
   const seconds = /^\d{1,5}$/.test(retryAfter) ? Math.max(1, Number(retryAfter)) : null
-  return new RefusedError(response.status, toErrorLines(body, response.status).map(toPrintable), seconds)
+  const lines = [...toErrorLines(body, status), ...hints].map(toPrintable)
+  return new RefusedError(status, lines, seconds, body)
 }

@@ -1,5 +1,5 @@
 /** Reads the parts of the Jobs API's answers that `run` uses. Nothing is trusted: the server may be any implementation of the contract. */
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import { printLine, type Terminal, toPrintable } from '../terminal.ts'
 
 export interface ProgressView {
@@ -30,7 +30,10 @@ export interface JobView {
   readonly error: JobErrorView | null
   readonly eventsLink: string
   readonly cancelLink: string
+  readonly logsLink: string
   readonly selfLink: string
+  /** As the server sent it. */
+  readonly answer: JsonObject
 }
 
 export const TERMINAL_STATUSES: ReadonlySet<string> = new Set(['succeeded', 'failed', 'canceled', 'expired'])
@@ -49,7 +52,9 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-function toNumber(value: unknown): number | null {
+/** Other implementations write `1.0`, which is kept as it was written. */
+function toNumber(given: unknown): number | null {
+  const value = given instanceof NumberText ? given.value : given
   return typeof value === 'number' && Number.isFinite(value) ? value : null
 }
 
@@ -80,7 +85,7 @@ function readJobError(value: unknown): JobErrorView | null {
   }
 }
 
-export function readJob(value: unknown): JobView {
+export function readJob(value: JsonValue): JobView {
   const fields = toFields(value)
   const urls = toFields(fields['urls'])
   const id = toText(fields['id']) ?? ''
@@ -95,6 +100,8 @@ export function readJob(value: unknown): JobView {
     selfLink: toText(urls['self']) ?? `/jobs/${id}`,
     eventsLink: toText(urls['events']) ?? `/jobs/${id}/events`,
     cancelLink: toText(urls['cancel']) ?? `/jobs/${id}/cancel`,
+    logsLink: toText(urls['logs']) ?? `/jobs/${id}/logs`,
+    answer: isJsonObject(value) ? value : {},
   }
 }
 

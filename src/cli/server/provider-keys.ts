@@ -49,11 +49,12 @@ export function addProviderKeys(program: Command, terminal: Terminal, finish: Fi
 
 function list(options: Options, terminal: Terminal): Promise<number> {
   return askServer(options, terminal, async (client) => {
-    const { provider_keys: keys } = toFields(await client.read('/provider-keys', bounded().signal))
+    const answer = await client.read('/provider-keys', bounded().signal)
+    const { provider_keys: keys } = toFields(answer)
     const rows = Array.isArray(keys) ? (keys as Readonly<Record<string, string>>[]) : []
     const cells = rows.map((row) => [row['provider'], `…${row['last_four']}`, row['status'], row['updated_at']])
     const table = toTable(['provider', 'key', 'status', 'saved'], cells, { empty: 'this account has no keys' })
-    printLine(terminal.stdout, options['json'] === true ? JSON.stringify(keys, null, 2) : toPrintable(table))
+    printLine(terminal.stdout, options['json'] === true ? JSON.stringify(answer, null, 2) : toPrintable(table))
     return EXIT.ok
   })
 }

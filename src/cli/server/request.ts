@@ -1,9 +1,10 @@
-/** What `run` was asked to do, and the workflow with its inputs filled in. */
+/** What `run` was asked to do, what ends it early, and the workflow with its inputs filled in. */
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
-import type { RunDisplay } from '../run/display.ts'
+import { readDurationMs } from '../../config/readers/read-quantity.ts'
+import { createDisplay, type RunDisplay } from '../run/display.ts'
 import { readWorkflowFile } from '../run/workflow-file.ts'
 import { readInput, type WorkflowInput, withInputs } from '../run/workflow-inputs.ts'
-import type { Terminal } from '../terminal.ts'
+import { CommandError, EXIT, type Terminal } from '../terminal.ts'
 import type { ClientOptions } from './client.ts'
 import { type Convert, printFindings } from './job-answers.ts'
 
@@ -23,12 +24,53 @@ export interface RunRequest {
 }
 
 /** The reason of an abort that the user asked for: a signal, or the timeout. */
-export class StopError extends Error {}
+export class StopError extends CommandError {}
 
 export interface RunContext {
   readonly terminal: Terminal
   readonly display: RunDisplay
+  /** Its reason is a StopError. */
   readonly signal: AbortSignal
+}
+
+/** Does what Ctrl-C and a time-out end early. A second Ctrl-C ends the process at once. */
+export async function stoppable<Done>(
+  terminal: Terminal,
+  timeoutMs: number | null,
+  work: (context: RunContext) => Promise<Done>,
+): Promise<Done> {
+  const display = createDisplay(terminal)
+  const stop = new AbortController()
+  const release = terminal.onSignal((signal) => {
+    if (stop.signal.aborted) terminal.exitNow(EXIT.interrupted)
+    stop.abort(new StopError(`stopped by ${signal}`, EXIT.interrupted))
+  })
+  const end = () => stop.abort(new StopError('the time is over', EXIT.timedOut))
+  const timer = timeoutMs === null ? null : setTimeout(end, timeoutMs)
+  try {
+    return await work({ terminal, display, signal: stop.signal })
+  } finally {
+    display.end()
+    if (timer !== null) clearTimeout(timer)
+    release()
+  }
+}
+
+/** The exit code of what was stopped. */
+export function exitOfStop({ reason }: AbortSignal): number {
+  return reason instanceof StopError ? reason.exitCode : EXIT.failed
+}
+
+const MAX_TIMEOUT_MS = 30 * 86_400_000
+
+/** `--timeout` of a command; null: none was given. */
+export function readTimeout({ timeout }: Readonly<Record<string, unknown>>): number | null {
+  if (typeof timeout !== 'string') return null
+  try {
+    return readDurationMs({ min: 1, max: MAX_TIMEOUT_MS })(timeout)
+  } catch (error) {
+    throw new CommandError(`--timeout ${JSON.stringify(timeout)} ${(error as Error).message}`, EXIT.usage)
+  }
 }
 
 interface Preparing {
@@ -50,7 +92,17 @@ export async function prepareWorkflow(
   const conversion = needsConversion ? await convert(content) : null
   if (conversion !== null) printFindings(conversion, terminal)
   const workflow = conversion?.workflow ?? content
-  const inputs = request.inputs.map((input) => readInput(input, workflow, conversion?.parameters))
+  return fillIn(workflow, request.inputs, toFile, conversion?.parameters)
+}
+
+/** The workflow with inputs of a command line; a file goes to the server first. */
+export async function fillIn(
+  workflow: JsonObject,
+  texts: readonly string[],
+  toFile: Preparing['toFile'],
+  parameters?: readonly JsonObject[],
+): Promise<JsonObject> {
+  const inputs = texts.map((input) => readInput(input, workflow, parameters))
   const values: [WorkflowInput, JsonValue][] = []
   for (const input of inputs) {
     const { value } = input

@@ -9,7 +9,7 @@ import { addServerFlags, askServer } from './server-flags.ts'
 
 export type Options = Readonly<Record<string, unknown>>
 
-/** Lines for people, or with `--json` the answer. */
+/** Lines for people, or with `--json` the answer; answers in a list are printed one on a line. */
 export interface Said {
   readonly answer: unknown
   readonly lines: readonly string[]
@@ -24,6 +24,8 @@ export interface ServerCommand {
   readonly usage: string
   readonly description: string
   readonly flags?: readonly (readonly [flag: string, help: string])[]
+  /** Flags that may be given several times: all of their values count. */
+  readonly lists?: readonly (readonly [flag: string, help: string])[]
   /** A line that can be typed as it is. */
   readonly example?: string
   readonly ask: Ask
@@ -34,29 +36,40 @@ export function addServerCommands(
   commands: readonly ServerCommand[],
   { terminal, finish }: { readonly terminal: Terminal; readonly finish: Finish },
 ): void {
-  for (const { usage: form, description, flags = [], example, ask } of commands) {
+  for (const { usage: form, description, flags = [], lists = [], example, ask } of commands) {
     const command = parent.command(form).description(description)
     for (const [flag, help] of flags) command.option(flag, help)
+    for (const [flag, help] of lists) command.option(flag, help, collect)
     command.option('--json', 'print the answer of the server as JSON')
     if (example !== undefined) command.addHelpText('after', `\nExample:\n  ${example}`)
     addServerFlags(command).action(async (...given: unknown[]) => {
       const args = command.args
       const options = given.at(-2) as Options
-      finish(await askServer(options, terminal, (client) => run(ask, client, args, options, terminal)))
+      finish(await sayAnswer(ask, { args, options, terminal }))
     })
   }
 }
 
-async function run(
-  ask: Ask,
-  client: RunClient,
-  args: readonly string[],
-  options: Options,
-  terminal: Terminal,
-): Promise<number> {
-  const { answer, lines, exitCode = EXIT.ok } = await ask(client, args, options, terminal)
-  if (options['json'] === true) printLine(terminal.stdout, stringifyLosslessJson(answer as JsonValue))
-  else for (const line of lines) printLine(terminal.stdout, toPrintable(line))
+const collect = (item: string, before: string[] | undefined) => [...(before ?? []), item]
+
+interface Asked {
+  readonly args: readonly string[]
+  readonly options: Options
+  readonly terminal: Terminal
+}
+
+/** Asks the server that the flags name, and prints what it said; the answer is the exit code. */
+export function sayAnswer(ask: Ask, { args, options, terminal }: Asked): Promise<number> {
+  return askServer(options, terminal, async (client) =>
+    printSaid(await ask(client, args, options, terminal), options, terminal),
+  )
+}
+
+/** Returns the exit code. */
+export function printSaid({ answer, lines, exitCode = EXIT.ok }: Said, { json }: Options, terminal: Terminal): number {
+  const answers = (Array.isArray(answer) ? answer : [answer]) as JsonValue[]
+  const texts = json === true ? answers.map(stringifyLosslessJson) : lines.map(toPrintable)
+  for (const text of texts) printLine(terminal.stdout, text)
   return exitCode
 }
 

@@ -1,5 +1,6 @@
 /** The flags that name a server of the Jobs API, or say that there is none. */
 import type { Command } from 'commander'
+import { stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { findService } from '../../compose/process/service-file.ts'
 import { ENV, OTHER_ENV } from '../../config/env.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
@@ -58,11 +59,21 @@ export async function askServer(
   try {
     return await ask(new RunClient(server))
   } catch (error) {
-    if (error instanceof RefusedError) {
-      for (const line of error.lines) printLine(terminal.stderr, line)
-      return EXIT.failed
-    }
-    if (!(error instanceof UnreachableError)) throw error
-    throw new CommandError(`${error.message}; is the server running? (--base-url)`, EXIT.unreachable)
+    return explainServer(error, { json: options['json'] === true, terminal })
   }
+}
+
+interface Explaining {
+  readonly json: boolean
+  readonly terminal: Terminal
+}
+
+/** Says what a server refused, with `--json` also as it said it; the answer is the exit code. Everything else is thrown. */
+export function explainServer(error: unknown, { json, terminal }: Explaining): number {
+  if (error instanceof UnreachableError)
+    throw new CommandError(`${error.message}; is the server running? (--base-url, \`atelier serve\`)`, EXIT.unreachable)
+  if (!(error instanceof RefusedError)) throw error
+  for (const line of error.lines) printLine(terminal.stderr, line)
+  if (json) printLine(terminal.stdout, stringifyLosslessJson(error.answer))
+  return EXIT.failed
 }

@@ -47,7 +47,7 @@ export function asOperator(options: Options, { env }: Terminal): Options {
 
 function put(file: string, options: Options, terminal: Terminal): Promise<number> {
   const stop = new AbortController()
-  const stopped = new CommandError('stopped; run the same command again to continue', EXIT.failed)
+  const stopped = new CommandError('stopped; run the same command again to continue', EXIT.interrupted)
   const release = terminal.onSignal(() => stop.abort(stopped))
   return askServer(asOperator(options, terminal), terminal, async (client) => {
     const display = createDisplay(terminal)

@@ -57,7 +57,7 @@ async function fetchTo(address: string, options: Options, terminal: Terminal): P
   const into = textOf(options, 'into')
   const models = into === null ? null : path.resolve(cwd, into)
   const stop = new AbortController()
-  const stopped = new CommandError('stopped; run the same command again to continue', EXIT.failed)
+  const stopped = new CommandError('stopped; run the same command again to continue', EXIT.interrupted)
   const release = terminal.onSignal(() => stop.abort(stopped))
   const display = createDisplay(terminal)
   try {
