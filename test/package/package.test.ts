@@ -1,6 +1,6 @@
 /** What somebody has who was given the packed file and nothing else. */
 import assert from 'node:assert/strict'
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { publint } from 'publint'
@@ -34,9 +34,24 @@ test('the packed file is named by its version and holds the program, its data an
     assert.ok(packed.names.includes(name), name)
   }
   const unwanted = packed.names.filter(
-    (name) => (/\.ts$/.test(name) && !/\.d\.ts$/.test(name)) || /(^|\/)(test|bench|node_modules)\/|\.test\./.test(name),
+    (name) =>
+      (/\.ts$/.test(name) && !/\.d\.ts$/.test(name) && !name.startsWith('examples/')) ||
+      /(^|\/)(test|bench|node_modules)\/|\.test\./.test(name),
   )
   assert.deepEqual(unwanted, [])
+})
+
+test('every page and example that the program names to its users is in the package', () => {
+  const programs = globSync('dist/build/program/*.js', { cwd: path.join(packed.folder, 'node_modules/atelier') })
+  const named = programs.flatMap((file) => {
+    const text = readFileSync(path.join(packed.folder, 'node_modules/atelier', file), 'utf8')
+    return text.match(/(?<![\w/.-])(?:docs|examples)\/[\w/-]+\.(?:md|json|ts|ya?ml)/g) ?? []
+  })
+  assert.ok(named.includes('docs/accounts.md'))
+  assert.deepEqual(
+    [...new Set(named)].filter((name) => !packed.names.includes(name)),
+    [],
+  )
 })
 
 test('the list of parts names every package that an installed program needs, and the notice those inside the console', () => {

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 
 export const project = fileURLToPath(new URL('../..', import.meta.url))
 
-// What a checkout has and the pages that it shows do not need stays behind: tests, benches, decisions.
+// What a checkout has and the package does not need stays behind: tests, benches.
 const COPIED = [
   'engine',
   'exports',
@@ -19,6 +19,8 @@ const COPIED = [
   'spec',
   'models',
   'migrations',
+  'docs',
+  'examples',
   'console',
   'scripts',
   'package.json',
