@@ -6,6 +6,7 @@ import type { Log } from '../../lib/log.ts'
 import { type Network, publicInternet } from '../../lib/outbound/network.ts'
 import type { SystemUser } from '../../lib/processes/kept-process.ts'
 import { openBuilder } from '../adapters/builders/open-builder.ts'
+import { openRegistry } from '../adapters/builders/sources/registry.ts'
 import type { BuilderConfig } from '../config/blocks/builder-config.ts'
 import { readBuilderEnvironment } from '../config/child-environment.ts'
 import type { Config } from '../config/config.ts'
@@ -17,6 +18,7 @@ import { type BringRelease, createBringRelease } from '../domain/environments/br
 import { createBuildLoop } from '../domain/environments/build-loop.ts'
 import { type Builder, BuildFailure } from '../domain/environments/builder.ts'
 import type { BuildTarget } from '../domain/environments/definition.ts'
+import type { PackRegistry } from '../domain/environments/pack-registry.ts'
 import type { Store } from '../domain/store.ts'
 
 interface BuilderParts {
@@ -38,6 +40,8 @@ export interface OpenedBuilder extends AsyncDisposable {
   readonly builder: Builder | null
   /** null without a builder. */
   readonly bring: BringRelease['bring'] | null
+  /** Of the builder, for those who write definitions. */
+  readonly registry: PackRegistry | null
   /** Begins to make what is queued. */
   start(): void
 }
@@ -66,7 +70,10 @@ export async function openBuilderOf(
 ): Promise<OpenedBuilder> {
   const { store, clock, log } = parts
   const builder = parts.given ?? (await openConfigured(config, parts))
-  if (builder === null) return { builder: null, bring: null, start() {}, async [Symbol.asyncDispose]() {} }
+  if (builder === null)
+    return { builder: null, bring: null, registry: null, start() {}, async [Symbol.asyncDispose]() {} }
+  const { registry: source = null, origins = [] } = config.builder ?? {}
+  const registry = source === null ? null : openRegistry(source, { network: parts.network ?? publicInternet, origins })
   const open = (accountId: string, blobId: string, kind: BlobKind) => openBlob(parts, accountId, { blobId, kind })
   const bringing = createBringRelease({ store: store.builds, builder, openBlob: open, log })
   const loop = createBuildLoop({
@@ -76,13 +83,14 @@ export async function openBuilderOf(
     isAlone: store.isExclusive,
   })
   return {
-    builder,
+    ...{ builder, registry },
     bring: bringing.bring,
     start: () => loop.start(),
     async [Symbol.asyncDispose]() {
       await bringing[Symbol.asyncDispose]()
       await loop[Symbol.asyncDispose]()
       await builder[Symbol.asyncDispose]()
+      await registry?.[Symbol.asyncDispose]()
     },
   }
 }

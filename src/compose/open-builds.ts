@@ -21,6 +21,7 @@ interface BuildParts {
   readonly opened: Pick<OpenedBlobs, 'blobs'>
   readonly signingKeys: readonly SigningKey[]
   readonly directory: Pick<EngineDirectory, 'availability'>
+  readonly building: Pick<OpenedBuilder, 'registry'>
   readonly clock: Clock
 }
 
@@ -46,7 +47,12 @@ export function openBuilds({ allowed, bounds }: BuildsConfig, parts: BuildParts)
       ...{ ...common, store: store.buildBlobs, blobs, assets: store.assets, links },
       bounds: bounds.blobs,
     }),
-    resolve: createResolveReferences({ store: store.builds, mayBuild, isKnownClass }),
+    resolve: createResolveReferences({
+      store: store.builds,
+      mayBuild,
+      isKnownClass,
+      registry: parts.building.registry,
+    }),
     mayBuild,
     signRead: (blobId: string, expiresAt: Date) => links.sign(blobId, 'get', expiresAt),
   }

@@ -13,7 +13,8 @@ import { parse, stringify } from 'yaml'
 import { readChunks, writeChunks } from '../../lib/files/png-chunks.ts'
 import { type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
 import { withoutUv } from '../support/builds/bench.ts'
-import { comfyuiFiles, packFiles, tinyModel, writeFolder, writeRepository } from '../support/builds/packages.ts'
+import { comfyuiFiles, packFiles, tinyModel, writeFolder, writeRepository, zipOf } from '../support/builds/packages.ts'
+import { serveRegistry } from '../support/builds/registry-server.ts'
 import type { CommandResult } from '../support/cli/atelier.ts'
 import { runInProcess } from '../support/cli/in-process.ts'
 
@@ -31,7 +32,12 @@ describe('atelier env', () => {
   let app: SharedApp
   let ana: Tenant
   let folder: string
+  let registry: Awaited<ReturnType<typeof serveRegistry>>
   before(async () => {
+    registry = await serveRegistry([
+      { id: 'published', version: '1.2.3', zip: zipOf(packFiles('Published')), classes: ['Published'] },
+      { id: 'published', version: '2.0.0', zip: zipOf(packFiles('Published')), status: 'Pending' },
+    ])
     folder = await mkdtemp(path.join(tmpdir(), 'atelier-env-'))
     const comfyui = await writeFolder(path.join(folder, 'source'), { ...SOURCE, 'main.py': MAIN })
     const wheels = await writeFolder(path.join(folder, 'wheels'), { README: '' })
@@ -39,6 +45,7 @@ describe('atelier env', () => {
       folder: path.join(folder, 'builder'),
       comfyui,
       wheels: [wheels],
+      registry: registry.origin,
       targets: ['linux/cpu'],
       spare: '1MiB',
     }
@@ -50,6 +57,7 @@ describe('atelier env', () => {
   })
   after(async () => {
     await app[Symbol.asyncDispose]()
+    await registry[Symbol.asyncDispose]()
     await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   })
 
@@ -283,6 +291,29 @@ describe('atelier env', () => {
     const desktop = await found('shots')
     assert.deepEqual([desktop.baseComfyVersion, desktop.pipDependencies], ['v0.3.40', 'numpy==2.0.0'])
     assert.match(await refuse(2, 'init', 'shots', '--from-snapshot', 'pins.txt', '--force'), /pins\.txt is no snapshot/)
+  })
+
+  test('packs that only the registry knows are pinned to what it has, and are built from there', {
+    skip: withoutUv,
+  }, async () => {
+    await writeFolder(path.join(folder, 'pinned'), { 'x.txt': '' })
+    await write('prompt.json', { '1': { class_type: 'Published', inputs: {} } })
+    const newest = { name: 'published', id: 'published', registryVersion: '2.0.0' }
+    const told = await succeed('init', 'pinned', '--from-workflow', 'prompt.json')
+    assert.deepEqual((await found('pinned')).customNodes, [newest])
+    assert.match(told, /of the registry, not examined there yet: published/)
+    assert.match(told, /newest/)
+    await write('older.json', {
+      comfyui: 'c'.repeat(40),
+      git_custom_nodes: {},
+      cnr_custom_nodes: { published: '1.2.3' },
+    })
+    await succeed('init', 'pinned', '--from-snapshot', 'older.json', '--comfy', 'v0.3.40', '--force')
+    assert.deepEqual((await found('pinned')).customNodes, [{ ...newest, registryVersion: '1.2.3' }])
+    await succeed('push', 'pinned')
+    const cut = await atelier('release', 'pinned')
+    assert.match(cut.stderr, /pack published: taking published@1\.2\.3 from the registry 127\.0\.0\.1/, cut.stdout)
+    assert.match(cut.stdout, /complete, can be deployed/)
   })
 
   test('from a server that runs: what it says, and what it does not say', async () => {

@@ -27,7 +27,9 @@ import { openRangeFetcher } from './models/fetch-range.ts'
 import { ModelStore } from './models/model-store.ts'
 import { ReleaseFolders, remove } from './release-folders.ts'
 import { readAsking, readPins, resolvePackages } from './resolve-packages.ts'
-import { bringComfyui, bringPacks, type ComfyuiSource, type SourceRules } from './sources/sources.ts'
+import { bringPacks } from './sources/packs.ts'
+import { type OpenedRegistry, openRegistry, type RegistrySource } from './sources/registry.ts'
+import { bringComfyui, type ComfyuiSource, type SourceRules } from './sources/sources.ts'
 import { chooseBase, findPythons, findUv, listBaseImages, type PackageSources, type Python } from './tools.ts'
 import { createRedactor, fullDisk, homeOf, run, type Step, toFailure, type Workshop } from './workshop.ts'
 
@@ -37,6 +39,8 @@ export interface BuilderOptions {
   readonly targets: readonly BuildTarget[]
   readonly comfyui: ComfyuiSource
   readonly packFolder: string | null
+  /** null: packs by id and version are not to be had. */
+  readonly registry: RegistrySource | null
   readonly packages: PackageSources
   /** Paths or names; those on the path are found by themselves. */
   readonly pythons: readonly string[]
@@ -62,6 +66,7 @@ interface Parts {
   readonly shop: Workshop
   readonly folders: ReleaseFolders
   readonly models: ModelStore
+  readonly registry: OpenedRegistry | null
   readonly pythons: readonly Python[]
   readonly builder: Pick<Builder, 'targets' | 'baseImages'>
 }
@@ -85,7 +90,8 @@ export async function openBuilder(options: BuilderOptions): Promise<Builder & As
   const folders = new ReleaseFolders(root)
   const models = new ModelStore(root, { fetchRange: fetcher.fetchRange, rules, maxBytes })
   const builder = { targets: options.targets, baseImages: listBaseImages(pythons, options.targets) }
-  const parts: Parts = { options, shop, folders, models, pythons, builder }
+  const registry = options.registry === null ? null : openRegistry(options.registry, options)
+  const parts: Parts = { options, shop, folders, models, registry, pythons, builder }
   return {
     ...builder,
     build: (request) => build(parts, request),
@@ -94,7 +100,10 @@ export async function openBuilder(options: BuilderOptions): Promise<Builder & As
       return found === null ? null : { ...found, user: options.user }
     },
     keepOnly: (isKept, before) => keepOnly(parts, isKept, before),
-    [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await fetcher[Symbol.asyncDispose]()
+      await registry?.[Symbol.asyncDispose]()
+    },
   }
 }
 
@@ -197,7 +206,7 @@ async function make(parts: Parts, { request, step, begin, folder }: Making): Pro
   const uv = await findUv(step, { given: options.uv, pythons, sources: options.packages })
   await mustFit(parts, step, 'start', uv)
   begin('freeze')
-  const rules: SourceRules = options
+  const rules: SourceRules = { ...options, registry: parts.registry }
   const comfyui = await bringComfyui(step, request, rules, folder)
   const packs = await bringPacks(step, request, rules, folder)
   const names = packs.map(({ name }) => name)

@@ -113,6 +113,9 @@ const TOLD: readonly (readonly [member: string, toRemark: (names: string) => str
     'notInRegistry',
     (names) => `of the registry alone, and left out: ${names}. Name a repository with a commit, or upload the pack`,
   ],
+  ['registryPending', (names) => `of the registry, not examined there yet: ${names}`],
+  ['pinnedToLatest', () => 'some packs say no version that the registry has, and were pinned to the newest one'],
+  ['registryProblem', (problem) => `${problem}: what only the registry knows was left out`],
   ['packsWithoutVersion', (names) => `no commit is known of ${names}: the newest is taken when the release is cut`],
   ['collidingNodes', (names) => `two packs are called ${names}: the first is taken`],
   ['unresolvedNodes', (names) => `single files, left out: ${names}`],
@@ -128,8 +131,8 @@ function fromResolved({ definition, report }: Resolved): Found {
   const unmatched = models.filter(({ status }) => status !== 'matched').map(({ filename }) => filename)
   const told: Readonly<Record<string, unknown>> = { ...report, unmatchedModels: unmatched }
   const remarks = TOLD.flatMap(([member, toRemark]) => {
-    const names = told[member]
-    return Array.isArray(names) && names.length > 0 ? [toRemark(names.map(String).join(', '))] : []
+    const names = [told[member] ?? []].flat()
+    return names.length > 0 ? [toRemark(names.map(String).join(', '))] : []
   })
   return { definition, remarks }
 }

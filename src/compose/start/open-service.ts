@@ -162,7 +162,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const service = {
     ...{ base, callers, engines, resident, bus, assets, running, router },
     ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder: building.builder },
-    builds: openBuilds(config.builds, { ...base, signingKeys, directory: engines.directory }),
+    builds: openBuilds(config.builds, { ...base, signingKeys, building, directory: engines.directory }),
     async listensAt(url: string) {
       listening.resolve(url)
       await untilLateHeard()

@@ -16,6 +16,11 @@ export interface BuilderConfig {
     | { readonly kind: 'zip' | 'folder'; readonly path: string }
   /** null: a pack always has a source of its own. */
   readonly packFolder: string | null
+  /** null: none. */
+  readonly registry:
+    | { readonly kind: 'address'; readonly address: string }
+    | { readonly kind: 'folder'; readonly path: string }
+    | null
   readonly indexes: readonly string[]
   readonly wheelFolders: readonly string[]
   readonly pythons: readonly string[]
@@ -34,8 +39,9 @@ export interface BuilderConfig {
 }
 
 const COMFYUI = 'https://github.com/comfyanonymous/ComfyUI'
+const REGISTRY = 'https://api.comfy.org'
 const MEMBERS = [
-  ...['folder', 'comfyui', 'packs', 'indexes', 'wheels', 'pythons', 'uv', 'targets', 'origins', 'headers'],
+  ...['folder', 'comfyui', 'packs', 'registry', 'indexes', 'wheels', 'pythons', 'uv', 'targets', 'origins', 'headers'],
   ...['max_size', 'max_model_size', 'spare', 'start_within', 'user'],
 ]
 const TARGET = /^(?:linux|darwin|windows)\/(?:nvidia|amd|apple|cpu)$/
@@ -63,6 +69,7 @@ export function toBuilderConfig({ builder, dataDir }: SettingValues, toAbsolute:
     directory,
     comfyui: readComfyui(given['comfyui'] === undefined ? COMFYUI : text('comfyui'), path),
     packFolder: optionalPath('packs'),
+    registry: readRegistry(given['registry'] === undefined ? REGISTRY : text('registry'), path),
     indexes: readTexts('indexes', given).map(readIndex),
     wheelFolders: readTexts('wheels', given).map(path),
     pythons: readTexts('pythons', given).map((name) => (name.includes('/') ? path(name) : name)),
@@ -137,6 +144,17 @@ function readComfyui(text: string, path: (text: string) => string): BuilderConfi
     return { kind: 'git', address: text }
   }
   return { kind: text.endsWith('.zip') ? 'zip' : 'folder', path: path(text) }
+}
+
+function readRegistry(text: string, path: (text: string) => string): BuilderConfig['registry'] {
+  if (text === 'none') return null
+  if (!/^https?:/.test(text)) return { kind: 'folder', path: path(text) }
+  const url = URL.parse(text)
+  if (url === null || url.search !== '' || url.hash !== '')
+    throw wrong('registry', 'must be an address without a query, a folder or none')
+  if (url.username !== '' || url.password !== '')
+    throw wrong('registry', 'has a user name or password; give the address alone')
+  return { kind: 'address', address: text.replace(/\/+$/, '') }
 }
 
 function readIndex(text: string): string {

@@ -28,7 +28,10 @@ export interface DefinedModel {
   readonly sha256?: string
 }
 
-/** From a blob, from the registry of packs (`id`, `registryVersion`) or from a git repository. */
+/**
+ * From a blob, from the registry of packs (`id`, `registryVersion`) or from a git repository; with none of them, from the operator's
+ * folder of packs, by its name.
+ */
 export interface DefinedPack {
   /** Its folder below `custom_nodes/`. */
   readonly name: string

@@ -91,11 +91,15 @@ function findPackFaults(entry: Fields, say: Say): void {
   if (!isSegment(name) || String(name).startsWith('.') || String(name).startsWith('-'))
     say('name', 'must be the name of a folder below custom_nodes/')
   const sources = [blobId, registryVersion, repository].filter((source) => source !== undefined)
-  if (sources.length !== 1)
-    say('repository', 'exactly one source is needed: blobId, id with registryVersion, or repository')
+  if (sources.length > 1) say('repository', 'only one source is taken: blobId, id with registryVersion, or repository')
+  if (sources.length === 0 && id !== undefined)
+    say(
+      'registryVersion',
+      'is needed beside id, such as 1.2.3; without both, name is looked for in the folder of packs',
+    )
   if (blobId !== undefined && !isText(blobId, /^[\w-]{1,100}$/)) say('blobId', 'must be the id of an uploaded pack')
   if (registryVersion !== undefined) {
-    if (!isText(registryVersion, REGISTRY_VERSION)) say('registryVersion', 'must have three numbers, such as 1.2.3')
+    if (!isRegistryVersion(registryVersion)) say('registryVersion', 'must have three numbers, such as 1.2.3')
     if (!isText(id, SLUG)) say('id', 'must be the name of the pack in the registry')
   }
   if (repository === undefined) return
@@ -143,6 +147,10 @@ function isRecord(value: unknown): value is Fields {
 
 function isText(value: unknown, pattern: RegExp): value is string {
   return typeof value === 'string' && pattern.test(value)
+}
+
+export function isRegistryVersion(value: unknown): value is string {
+  return isText(value, REGISTRY_VERSION)
 }
 
 /** One part of a path that every file system takes. */

@@ -1,9 +1,11 @@
 /**
- * Definitions made from what people have: an export of a desktop installation, a snapshot of ComfyUI-Manager. Nothing is
- * fetched: what only the registry of packs could tell is left out of the definition, and the report says so.
+ * Definitions made from what people have: an export of a desktop installation, a snapshot of ComfyUI-Manager. The registry of packs is
+ * asked for what only it knows; what it does not know is left out of the definition, and the report says so.
  */
 import { BuildError } from './build-error.ts'
 import type { BuildDefinition, DefinedPack } from './definition.ts'
+import type { PackLookup, PublishedPack } from './pack-registry.ts'
+import { isRegistryVersion } from './read-definition.ts'
 
 export interface ResolvedDefinition {
   readonly definition: BuildDefinition
@@ -19,10 +21,10 @@ const PINNABLE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/
 const VERSION = /^[A-Za-z0-9][A-Za-z0-9.!+_-]*$/
 
 /** Throws BuildError `invalid_request`. */
-export function resolveSnapshot(given: unknown): ResolvedDefinition {
+export async function resolveSnapshot(given: unknown, lookup: PackLookup): Promise<ResolvedDefinition> {
   const fields = isRecord(given) ? given : {}
   if (fields['git_custom_nodes'] !== undefined || fields['cnr_custom_nodes'] !== undefined)
-    return resolveManagerSnapshot(fields)
+    return resolveManagerSnapshot(fields, lookup)
   const list = fields['snapshots']
   const snapshot = Array.isArray(list) ? list[list.length - 1] : given
   if (!isRecord(snapshot) || !(Array.isArray(snapshot['customNodes']) || isRecord(snapshot['comfyui'])))
@@ -32,7 +34,8 @@ export function resolveSnapshot(given: unknown): ResolvedDefinition {
     )
   const { customNodes = [], comfyui, pipPackages, pythonVersion } = snapshot
   const nodes = (Array.isArray(customNodes) ? customNodes : []).filter(isRecord)
-  const packs = collectPacks(
+  const packs = await collectPacks(
+    lookup,
     nodes
       .filter(({ enabled }) => enabled !== false)
       .map(({ type, id, dirName, url, commit, version }) => ({
@@ -55,7 +58,7 @@ export function resolveSnapshot(given: unknown): ResolvedDefinition {
   }
 }
 
-function resolveManagerSnapshot(snapshot: Fields): ResolvedDefinition {
+async function resolveManagerSnapshot(snapshot: Fields, lookup: PackLookup): Promise<ResolvedDefinition> {
   const { comfyui, git_custom_nodes: git, cnr_custom_nodes: registry, file_custom_nodes: files, pips } = snapshot
   const fromGit = Object.entries(isRecord(git) ? git : {}).flatMap(([url, entry]) =>
     isRecord(entry) && entry['disabled'] === true
@@ -65,7 +68,7 @@ function resolveManagerSnapshot(snapshot: Fields): ResolvedDefinition {
   const fromRegistry = Object.entries(isRecord(registry) ? registry : {}).map(([id, version]) => ({
     ...{ name: id, registryId: id, version: text(version) },
   }))
-  const packs = collectPacks([...fromGit, ...fromRegistry])
+  const packs = await collectPacks(lookup, [...fromGit, ...fromRegistry])
   const pins = collectPins(
     Object.keys(isRecord(pips) ? pips : {}).map((line) => line.split('==') as [string, string | undefined]),
   )
@@ -89,21 +92,71 @@ interface FoundPack {
   readonly version?: string | null
 }
 
-function collectPacks(found: readonly FoundPack[]): { readonly packs: DefinedPack[]; readonly report: Fields } {
+async function collectPacks(
+  lookup: PackLookup,
+  found: readonly FoundPack[],
+): Promise<{ readonly packs: DefinedPack[]; readonly report: Fields }> {
   if (found.length > MAX_PACKS)
     throw new BuildError('invalid_request', `the snapshot has ${found.length} packs; at most ${MAX_PACKS} are taken`)
   const packs = new Map<string, DefinedPack>()
-  const [notInRegistry, packsWithoutVersion, collidingNodes]: [string[], string[], string[]] = [[], [], []]
-  for (const { name, url, commit, registryId } of found) {
-    if (url === undefined || url === null) {
-      notInRegistry.push(registryId ?? name)
-      continue
-    }
+  const told = createRegistryReport(lookup)
+  const [packsWithoutVersion, collidingNodes]: [string[], string[]] = [[], []]
+  const published = await Promise.all(found.map((pack) => (isNowhere(pack) ? findPublished(lookup, pack) : null)))
+  for (const [index, pack] of found.entries()) {
+    const { name, url, commit } = pack
+    const source = isNowhere(pack)
+      ? told.take(published[index] ?? null, { label: pack.registryId ?? name, version: pack.version })
+      : { repository: String(url).replace(/\.git$/, ''), ...(commit && { commit }) }
+    if (source === null) continue
     if (packs.has(name.toLowerCase())) collidingNodes.push(name)
-    else packs.set(name.toLowerCase(), { name, repository: url.replace(/\.git$/, ''), ...(commit && { commit }) })
-    if (!commit) packsWithoutVersion.push(name)
+    else packs.set(name.toLowerCase(), { name, ...source })
+    if (!isNowhere(pack) && !commit) packsWithoutVersion.push(name)
   }
-  return { packs: [...packs.values()], report: { notInRegistry, packsWithoutVersion, collidingNodes } }
+  return { packs: [...packs.values()], report: { ...told.report(), packsWithoutVersion, collidingNodes } }
+}
+
+/** Only the registry knows where it is. */
+function isNowhere({ url }: FoundPack): boolean {
+  return url === undefined || url === null
+}
+
+/** A version that the registry could not have, such as `nightly`, is answered with the newest. */
+export function findPublished(
+  lookup: PackLookup,
+  { registryId, version }: Pick<FoundPack, 'registryId' | 'version'>,
+): Promise<PublishedPack | null> {
+  if (!registryId) return Promise.resolve(null)
+  return lookup.find(registryId, isRegistryVersion(version) ? version : null)
+}
+
+/** What the report says of packs of the registry. */
+export function createRegistryReport(lookup: PackLookup) {
+  const [missing, pending] = [new Set<string>(), new Set<string>()]
+  let isNewest = false
+  return {
+    /** null: it is left out. */
+    take(
+      found: PublishedPack | null,
+      { label, version }: { readonly label: string; readonly version: unknown },
+    ): Pick<DefinedPack, 'id' | 'registryVersion'> | null {
+      if (found === null) {
+        missing.add(label)
+        return null
+      }
+      if (found.state === 'pending') pending.add(found.id)
+      if (found.version !== version) isNewest = true
+      return { id: found.id, registryVersion: found.version }
+    },
+    report(): Fields {
+      const problem = lookup.problem()
+      return {
+        notInRegistry: [...missing],
+        registryPending: [...pending],
+        ...(isNewest && { pinnedToLatest: true }),
+        ...(problem !== null && { registryProblem: problem }),
+      }
+    },
+  }
 }
 
 function collectPins(pins: readonly (readonly [string, unknown])[]): {

@@ -1,11 +1,12 @@
 /**
  * What a workflow needs, by what it says itself: the editor writes beside each node which pack brought it, and templates also where their
- * models come from. Nothing is fetched; what only the registry of packs could tell is left out of the definition, and the report says so.
+ * models come from. The registry of packs is asked for what only it knows: the versions of its packs, and which pack brings a class.
  */
 import { BuildError } from './build-error.ts'
 import type { DefinedModel, DefinedPack } from './definition.ts'
+import type { PackLookup } from './pack-registry.ts'
 import { isSegment } from './read-definition.ts'
-import { isRecord, type ResolvedDefinition } from './resolve-definition.ts'
+import { createRegistryReport, findPublished, isRecord, type ResolvedDefinition } from './resolve-definition.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -25,6 +26,7 @@ interface KnownHere {
   readonly packs: ReadonlyMap<string, DefinedPack>
   /** Models of the account's own builds, by the name of the file. */
   readonly models: ReadonlyMap<string, DefinedModel>
+  readonly lookup: PackLookup
 }
 
 interface Node {
@@ -33,16 +35,16 @@ interface Node {
   readonly values: unknown
 }
 
-export function resolveWorkflow(
+export async function resolveWorkflow(
   workflow: unknown,
   here: KnownHere,
-): ResolvedDefinition & { readonly format: 'ui' | 'api' } {
+): Promise<ResolvedDefinition & { readonly format: 'ui' | 'api' }> {
   if (!isRecord(workflow)) throw new BuildError('invalid_request', 'workflow must be a JSON object')
   const format = Array.isArray(workflow['nodes']) ? 'ui' : 'api'
   const nodes = (format === 'ui' ? readSaved(workflow) : readPrompt(workflow)).filter(
     ({ type }) => !EDITOR_ONLY.has(type),
   )
-  const packs = resolvePacks(nodes, here)
+  const packs = await resolvePacks(nodes, here)
   const models = resolveModels(workflow, nodes, here)
   return {
     format,
@@ -75,34 +77,49 @@ interface Resolved<Entry> {
   readonly report: Fields
 }
 
-/** The account's own packs first: they have been built. Then what the node says of itself. */
-function resolvePacks(nodes: readonly Node[], { isKnown, packs }: KnownHere): Resolved<DefinedPack> {
+/** The account's own packs first: they have been built. Then what the node says of itself, then what the registry knows. */
+async function resolvePacks(nodes: readonly Node[], here: KnownHere): Promise<Resolved<DefinedPack>> {
+  const { isKnown, packs, lookup } = here
   const found = new Map<string, DefinedPack>()
-  const [unresolvedClasses, notInRegistry, packsWithoutVersion] = [
-    new Set<string>(),
-    new Set<string>(),
-    new Set<string>(),
-  ]
-  for (const { type, properties } of nodes) {
+  const [unresolvedClasses, packsWithoutVersion] = [new Set<string>(), new Set<string>()]
+  const told = createRegistryReport(lookup)
+  const add = (name: string, source: Omit<DefinedPack, 'name'> | null) =>
+    void (source !== null && found.set(name.toLowerCase(), { name, ...source }))
+  const published = await Promise.all(nodes.map((node) => findInRegistry(node, here)))
+  for (const [index, { type, properties }] of nodes.entries()) {
     const { cnr_id: id, aux_id: repository, ver: version } = properties
     const own = packs.get(type)
     const commit = typeof version === 'string' && COMMIT.test(version) ? version.toLowerCase() : null
+    const known = published[index] ?? null
     if (own !== undefined) found.set(own.name.toLowerCase(), own)
-    else if (id === CORE) continue
+    else if (id === CORE || known?.id === CORE) continue
     else if (typeof repository === 'string' && GITHUB.test(repository)) {
       const name = repository.split('/')[1].replace(/\.git$/, '')
-      const pack = { name, repository: `https://github.com/${repository.replace(/\.git$/, '')}` }
+      const pack = { repository: `https://github.com/${repository.replace(/\.git$/, '')}` }
       // Nodes of one pack that say different commits: the last one that says any.
-      if (commit !== null || !found.has(name.toLowerCase()))
-        found.set(name.toLowerCase(), commit === null ? pack : { ...pack, commit })
+      if (commit !== null || !found.has(name.toLowerCase())) add(name, commit === null ? pack : { ...pack, commit })
       if (commit === null) packsWithoutVersion.add(name)
-    } else if (isName(id)) notInRegistry.add(typeof version === 'string' ? `${id}@${version}` : id)
+    } else if (isName(id)) {
+      add(id, told.take(known, { label: typeof version === 'string' ? `${id}@${version}` : id, version }))
+    } else if (known !== null) add(known.id, told.take(known, { label: known.id, version: null }))
     else if (!isKnown(type)) unresolvedClasses.add(type)
   }
   if (found.size > MAX_ENTRIES)
     throw new BuildError('invalid_request', `the workflow names ${found.size} packs; at most ${MAX_ENTRIES} are taken`)
-  const report = Object.entries({ unresolvedClasses, notInRegistry, packsWithoutVersion })
-  return { found: [...found.values()], report: Object.fromEntries(report.map(([name, set]) => [name, [...set]])) }
+  const report = Object.entries({ unresolvedClasses, packsWithoutVersion })
+  return {
+    found: [...found.values()],
+    report: { ...Object.fromEntries(report.map(([name, set]) => [name, [...set]])), ...told.report() },
+  }
+}
+
+/** By the id that the node says; a version that the registry has no more is answered with the newest. Otherwise by its class. */
+async function findInRegistry({ type, properties }: Node, { isKnown, packs, lookup }: KnownHere) {
+  const { cnr_id: id, aux_id: repository, ver: version } = properties
+  if (packs.has(type) || id === CORE || (typeof repository === 'string' && GITHUB.test(repository))) return null
+  if (!isName(id)) return isKnown(type) ? null : lookup.findByClass(type)
+  const exact = await findPublished(lookup, { registryId: id, version: isName(version) ? version : null })
+  return exact ?? lookup.find(id, null)
 }
 
 /** What it says of itself; then, for names of files in its values, what the account had under this name. */

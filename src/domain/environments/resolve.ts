@@ -4,6 +4,7 @@ import { type BuildCaller, mustBuild } from './build-caller.ts'
 import type { BuildStore } from './build-store.ts'
 import type { BuildDefinition, DefinedModel, DefinedPack } from './definition.ts'
 import type { ReleaseLock } from './lock.ts'
+import { createPackLookup, type PackRegistry } from './pack-registry.ts'
 import { type ResolvedDefinition, resolveSnapshot } from './resolve-definition.ts'
 import { resolveWorkflow } from './resolve-workflow.ts'
 
@@ -33,6 +34,8 @@ interface ResolveDeps {
   readonly mayBuild: (accountId: string) => boolean
   /** Whether some engine of the service has it. */
   readonly isKnownClass: (classType: string) => boolean
+  /** null: this process knows none. */
+  readonly registry: PackRegistry | null
 }
 
 // The newest; what only older ones say has to be written by hand.
@@ -44,7 +47,7 @@ interface Known {
   readonly classes: Readonly<Record<string, readonly string[]>>
 }
 
-export function createResolveReferences({ store, isKnownClass, ...deps }: ResolveDeps): ResolveReferences {
+export function createResolveReferences({ store, isKnownClass, registry, ...deps }: ResolveDeps): ResolveReferences {
   /** The newest release of each of the newest builds, and the build itself where it has none. */
   async function findKnown(accountId: string): Promise<readonly Known[]> {
     const builds = await store.list(accountId, { after: null, limit: LOOKED_AT })
@@ -76,7 +79,7 @@ export function createResolveReferences({ store, isKnownClass, ...deps }: Resolv
     },
     async snapshot(caller, snapshot) {
       mustBuild(deps, caller)
-      return resolveSnapshot(snapshot)
+      return resolveSnapshot(snapshot, createPackLookup(registry))
     },
     async workflow(caller, workflow) {
       mustBuild(deps, caller)
@@ -87,7 +90,7 @@ export function createResolveReferences({ store, isKnownClass, ...deps }: Resolv
           for (const classType of classes[pack.name] ?? []) if (!packs.has(classType)) packs.set(classType, pack)
         for (const model of definition.models ?? []) if (!models.has(model.filename)) models.set(model.filename, model)
       }
-      return resolveWorkflow(workflow, { isKnown: isKnownClass, packs, models })
+      return resolveWorkflow(workflow, { isKnown: isKnownClass, packs, models, lookup: createPackLookup(registry) })
     },
   }
 }

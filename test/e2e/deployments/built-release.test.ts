@@ -20,6 +20,7 @@ test('a release that was built here is deployed, and neither it nor its build go
       folder: path.join(folder, 'builder'),
       comfyui,
       wheels: [wheels],
+      registry: 'none',
       targets: ['linux/cpu'],
       spare: '1MiB',
     }

@@ -83,6 +83,7 @@ export function benchOptions(
     targets: [CPU],
     comfyui: { kind: 'folder', path: comfyui },
     packFolder: null,
+    registry: null,
     packages: { indexes: [], wheelFolders: [wheels] },
     pythons: [],
     uv,

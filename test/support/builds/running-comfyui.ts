@@ -38,7 +38,7 @@ export async function writeRunning(root: string, { target, uv, more = {} }: Runn
   const comfyui = await writeFolder(path.join(root, 'comfyui'), { ...comfyuiFiles(), 'main.py': mainPy(logs, gate) })
   const builderFile = path.join(root, 'builder.json')
   const builder = {
-    ...{ folder: path.join(root, 'builder'), comfyui, wheels: [wheels], ...(uv !== null && { uv }) },
+    ...{ folder: path.join(root, 'builder'), comfyui, wheels: [wheels], ...(uv !== null && { uv }), registry: 'none' },
     ...{ targets: [`${target.os}/${target.gpu}`], spare: '1MiB', start_within: '2m', ...more },
   }
   await writeFile(builderFile, JSON.stringify(builder))

@@ -39,9 +39,13 @@ export const BUILD_ADVICE: Advice = {
   header: 'have the operator give the builder a header for this host',
 }
 
-interface FetcherOptions {
+export interface OutboundRules {
   readonly network: Network
+  /** Those of the operator, which may be plain http and lie in a private network. */
   readonly origins: readonly string[]
+}
+
+interface FetcherOptions extends OutboundRules {
   /** By the name of a host. */
   readonly headers: ReadonlyMap<string, Readonly<Record<string, string>>>
   readonly version: string
@@ -60,9 +64,7 @@ export function openRangeFetcher({
   version,
   advice = BUILD_ADVICE,
 }: FetcherOptions): AsyncDisposable & { readonly fetchRange: FetchRange } {
-  const others: Network = { ...network, resolve: (host) => network.resolve(host).catch(() => []) }
-  const listed: Network = { ...others, mayConnect: mayReachInner, allowsPlainHttp: true }
-  const fetcher = openSafeFetcher({ networkOf: (url) => (origins.includes(url.origin) ? listed : others) })
+  const fetcher = openBuildFetcher({ network, origins })
 
   async function fetchRange(address: string, { from, tag, signal }: RangeWish): Promise<RangeAnswer> {
     const host = URL.parse(address)?.host ?? ''
@@ -74,10 +76,7 @@ export function openRangeFetcher({
         ...{ signal: AbortSignal.any([signal, silence.signal]), headTimeMs: HEAD_MS, bodyTimeMs: MAX_TIMER_MS },
         ...{ maxBytes: Number.MAX_SAFE_INTEGER, mayStream: () => true, allowedHosts: null },
         headersFor: (url) => ({ 'user-agent': `atelier/${version}`, ...range, ...headers.get(url.hostname) }),
-        check(to, before) {
-          if (before?.protocol === 'https:' && to.protocol !== 'https:')
-            throw new BlockedAddressError(to.host, 'a redirect leads from https to http')
-        },
+        check: mustStayEncrypted,
       })
       .catch((error: unknown) => {
         signal.throwIfAborted()
@@ -120,6 +119,18 @@ export function openRangeFetcher({
   }
 
   return { fetchRange, [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose]() }
+}
+
+export function openBuildFetcher({ network, origins }: OutboundRules) {
+  const others: Network = { ...network, resolve: (host) => network.resolve(host).catch(() => []) }
+  const listed: Network = { ...others, mayConnect: mayReachInner, allowsPlainHttp: true }
+  return openSafeFetcher({ networkOf: (url) => (origins.includes(url.origin) ? listed : others) })
+}
+
+/** Of every redirect. Throws BlockedAddressError. */
+export function mustStayEncrypted(to: URL, before: URL | null): void {
+  if (before?.protocol === 'https:' && to.protocol !== 'https:')
+    throw new BlockedAddressError(to.host, 'a redirect leads from https to http')
 }
 
 const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} }

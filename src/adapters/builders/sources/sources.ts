@@ -1,34 +1,31 @@
-/** The files of a release before anything is installed: ComfyUI and its packs, each with what the lock says about it. */
-import { createWriteStream } from 'node:fs'
-import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
+/** The ComfyUI of a release before anything is installed, with what the lock says about it. */
+import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { copyTree, hashFile, hashTree, treeBytes, walkTree } from '../../../../lib/files/file-tree.ts'
+import { copyTree, hashFile, hashTree } from '../../../../lib/files/file-tree.ts'
 import { nullWhenMissing } from '../../../../lib/files/inside-folder.ts'
 import { unzip, ZipError } from '../../../../lib/files/unzip.ts'
-import type { Network } from '../../../../lib/outbound/network.ts'
 import { BuildFailure, type BuildRequest } from '../../../domain/environments/builder.ts'
-import type { DefinedPack } from '../../../domain/environments/definition.ts'
-import type { LockedPack, LockedSource, ReleaseLock } from '../../../domain/environments/lock.ts'
+import type { LockedSource } from '../../../domain/environments/lock.ts'
+import type { OutboundRules } from '../models/fetch-range.ts'
 import { run, type Step } from '../workshop.ts'
-import { checkOut, judgeAddress, ownAddress, refuseLinksOut } from './git-source.ts'
+import { checkOut, ownAddress } from './git-source.ts'
+import type { OpenedRegistry } from './registry.ts'
 
 /** Where ComfyUI comes from, as the operator says. */
 export type ComfyuiSource =
   | { readonly kind: 'git'; readonly address: string }
   | { readonly kind: 'zip' | 'folder'; readonly path: string }
 
-export interface SourceRules {
+export interface SourceRules extends OutboundRules {
   readonly comfyui: ComfyuiSource
   /** Packs by name that need no source; null: there are none. */
   readonly packFolder: string | null
-  readonly origins: readonly string[]
-  readonly network: Network
+  /** null: packs by id and version are not to be had. */
+  readonly registry: OpenedRegistry | null
 }
 
 // Large packs with their pictures have some thousands of files.
-const PACK_LIMITS = { maxFiles: 50_000, maxBytes: 4 * 1024 ** 3 }
-const PACK_NAME = /^(?!\.)[\w .+@-]{1,128}(?<![. ])$/
+export const PACK_LIMITS = { maxFiles: 50_000, maxBytes: 4 * 1024 ** 3 }
 
 /** Into `<folder>/ComfyUI`. Throws BuildFailure. */
 export async function bringComfyui(
@@ -129,7 +126,7 @@ async function mustBeVersion(folder: string, wanted: string): Promise<void> {
 }
 
 /** What was frozen must come again. */
-function mustBeFrozen(what: string, frozen: Pick<LockedSource, 'sha256'> | null, found: LockedSource): void {
+export function mustBeFrozen(what: string, frozen: Pick<LockedSource, 'sha256'> | null, found: LockedSource): void {
   if (frozen === null || frozen.sha256 === found.sha256) return
   throw new BuildFailure(
     'freeze',
@@ -137,7 +134,7 @@ function mustBeFrozen(what: string, frozen: Pick<LockedSource, 'sha256'> | null,
   )
 }
 
-async function unpack(
+export async function unpack(
   what: string,
   path: string,
   into: string,
@@ -150,89 +147,4 @@ async function unpack(
       throw new BuildFailure('freeze', `${what}: its zip is not taken: ${error.message}; pack it anew`)
     throw error
   }
-}
-
-/** Into `<folder>/ComfyUI/custom_nodes`. Throws BuildFailure. */
-export async function bringPacks(
-  step: Step,
-  request: BuildRequest,
-  rules: SourceRules,
-  folder: string,
-): Promise<readonly LockedPack[]> {
-  const packs: LockedPack[] = []
-  const base = join(folder, 'ComfyUI', 'custom_nodes')
-  await mkdir(base, { recursive: true })
-  for (const pack of request.definition.customNodes ?? []) {
-    const what = `pack ${pack.name}`
-    if (!PACK_NAME.test(pack.name))
-      throw new BuildFailure('start', `${what}: its name cannot be the name of a folder; rename it`)
-    const taken = new Set((await readdir(base)).map((name) => name.toLowerCase()))
-    if (taken.has(pack.name.toLowerCase()))
-      throw new BuildFailure('start', `${what}: two packs have this name; rename or remove one`)
-    const into = join(base, pack.name)
-    await mkdir(into)
-    const frozen = request.lock?.packs.find(({ name }) => name === pack.name) ?? null
-    const found = await bringPack(step, { pack, what, into, frozen, request }, rules)
-    mustBeFrozen(what, frozen, found)
-    await mustBeSmall(what, into)
-    step.say(`${what} is ${found.commit ?? `sha256 ${found.sha256}`} (${found.from})`)
-    packs.push({ ...found, name: pack.name })
-  }
-  return packs
-}
-
-interface PackWish {
-  readonly pack: DefinedPack
-  readonly what: string
-  readonly into: string
-  readonly frozen: ReleaseLock['packs'][number] | null
-  readonly request: BuildRequest
-}
-
-async function bringPack(
-  step: Step,
-  { pack, what, into, frozen, request }: PackWish,
-  rules: SourceRules,
-): Promise<Omit<LockedPack, 'name'>> {
-  if (pack.blobId !== undefined) {
-    const zip = join(step.scratch, 'pack.zip')
-    await pipeline(await request.openBlob(pack.blobId, 'node_zip'), createWriteStream(zip), { signal: step.signal })
-    const sha256 = await hashFile(zip)
-    await unpack(what, zip, into, (names) => !names.includes('__init__.py'))
-    await rm(zip)
-    return { wanted: pack.blobId, commit: null, sha256, from: 'blob' }
-  }
-  if (pack.repository !== undefined) {
-    const address = await judgeAddress(pack.repository, { ...rules, what })
-    const wanted = pack.commit ?? pack.gitRef ?? null
-    const commit = await checkOut(step, address, { what, ref: frozen?.commit ?? wanted, into })
-    return { wanted: wanted ?? 'HEAD', commit, sha256: await hashTree(into), from: 'git' }
-  }
-  if (pack.registryVersion !== undefined) {
-    throw new BuildFailure(
-      'freeze',
-      `${what}: this builder does not fetch from the registry of packs; name its repository with a commit, or upload it as a zip`,
-    )
-  }
-  if (rules.packFolder !== null) {
-    const from = join(rules.packFolder, pack.name)
-    if ((await stat(from).catch(nullWhenMissing))?.isDirectory() !== true)
-      throw new BuildFailure('freeze', `${what}: the builder's folder of packs has none of this name`)
-    await copyTree(from, into, (path) => path !== '.git' && !path.endsWith('__pycache__'))
-    await refuseLinksOut(into, what)
-    return { wanted: pack.name, commit: null, sha256: await hashTree(into), from: 'folder' }
-  }
-  throw new BuildFailure('start', `${what}: it has no source; give a repository with a commit, or upload it as a zip`)
-}
-
-async function mustBeSmall(what: string, folder: string): Promise<void> {
-  let files = 0
-  for await (const { kind } of walkTree(folder)) files += kind === 'file' ? 1 : 0
-  const bytes = await treeBytes(folder)
-  if (files === 0) throw new BuildFailure('freeze', `${what}: it has no files`)
-  if (files > PACK_LIMITS.maxFiles || bytes > PACK_LIMITS.maxBytes)
-    throw new BuildFailure(
-      'freeze',
-      `${what}: it has ${files} files of ${bytes} bytes; at most ${PACK_LIMITS.maxFiles} files of ${PACK_LIMITS.maxBytes} bytes are taken. Put models and samples elsewhere`,
-    )
 }

@@ -90,7 +90,11 @@ describe('builds', () => {
       [{ models: [{ ...model, sourceUri: 'http://example.com/a' }] }, 'models[0].sourceUri'],
       [{ models: [{ ...model, sourceUri: 'https://me:secret@example.com/a' }] }, 'models[0].sourceUri'],
       [{ models: [{ ...model, sha256: '12' }] }, 'models[0].sha256'],
-      [{ customNodes: [{ name: 'p' }] }, 'customNodes[0].repository'],
+      [
+        { customNodes: [{ name: 'p', blobId: 'b', repository: 'https://github.com/a/b' }] },
+        'customNodes[0].repository',
+      ],
+      [{ customNodes: [{ name: 'p', id: 'p' }] }, 'customNodes[0].registryVersion'],
       [{ customNodes: [{ name: '-p', blobId: 'b' }] }, 'customNodes[0].name'],
       [
         { customNodes: [{ name: 'p', repository: 'https://github.com/a/b', gitRef: '--upload-pack=x' }] },
