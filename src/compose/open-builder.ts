@@ -18,6 +18,7 @@ import { type BringRelease, createBringRelease } from '../domain/environments/br
 import { createBuildLoop } from '../domain/environments/build-loop.ts'
 import { type Builder, BuildFailure } from '../domain/environments/builder.ts'
 import type { BuildTarget } from '../domain/environments/definition.ts'
+import { cudaOfDriver } from '../domain/environments/fit.ts'
 import type { PackRegistry } from '../domain/environments/pack-registry.ts'
 import type { Store } from '../domain/store.ts'
 
@@ -42,6 +43,8 @@ export interface OpenedBuilder extends AsyncDisposable {
   readonly bring: BringRelease['bring'] | null
   /** Of the builder, for those who write definitions. */
   readonly registry: PackRegistry | null
+  /** The newest CUDA that the driver here runs, by its first number; null: not known. */
+  readonly cuda: number | null
   /** Begins to make what is queued. */
   start(): void
 }
@@ -55,6 +58,7 @@ async function openConfigured({ builder: given, fleet }: Pick<Config, 'builder' 
     ...given,
     packages: given,
     targets: given.targets?.map(toTarget) ?? targetsOfMachine(),
+    cuda: readCuda(),
     headers: new Map(Object.entries(JSON.parse(parts.secrets.builderHeaders?.reveal() ?? '{}'))),
     network: parts.network ?? publicInternet,
     rules: fleet.weights,
@@ -71,7 +75,7 @@ export async function openBuilderOf(
   const { store, clock, log } = parts
   const builder = parts.given ?? (await openConfigured(config, parts))
   if (builder === null)
-    return { builder: null, bring: null, registry: null, start() {}, async [Symbol.asyncDispose]() {} }
+    return { builder: null, bring: null, registry: null, cuda: null, start() {}, async [Symbol.asyncDispose]() {} }
   const { registry: source = null, origins = [] } = config.builder ?? {}
   const registry = source === null ? null : openRegistry(source, { network: parts.network ?? publicInternet, origins })
   const open = (accountId: string, blobId: string, kind: BlobKind) => openBlob(parts, accountId, { blobId, kind })
@@ -83,7 +87,7 @@ export async function openBuilderOf(
     isAlone: store.isExclusive,
   })
   return {
-    ...{ builder, registry },
+    ...{ builder, registry, cuda: readCuda() },
     bring: bringing.bring,
     start: () => loop.start(),
     async [Symbol.asyncDispose]() {
@@ -110,6 +114,15 @@ async function openBlob(
 function toTarget(text: string): BuildTarget {
   const [os, gpu] = text.split('/')
   return { os, gpu } as BuildTarget
+}
+
+const DRIVER = '/proc/driver/nvidia/version'
+
+/** The newest CUDA that the driver of this machine runs, by its first number; null: there is none that says so. */
+function readCuda(): number | null {
+  const text = existsSync(DRIVER) ? readFileSync(DRIVER, 'utf8') : ''
+  const [version] = /\b\d{3,4}\.\d+(?:\.\d+)?\b/.exec(text) ?? []
+  return version === undefined ? null : cudaOfDriver(version)
 }
 
 /** What environments for this machine are called, that of its graphics card first. */

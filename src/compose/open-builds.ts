@@ -7,7 +7,7 @@ import type { BuildsConfig } from '../config/blocks/jobs-config.ts'
 import type { SigningKey } from '../domain/assets/signed-url.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import { createBlobLinks } from '../domain/environments/blob-links.ts'
-import { targetText } from '../domain/environments/definition.ts'
+import { targetOfClass, whyNoEngine } from '../domain/environments/fit.ts'
 import { createManageBlobs } from '../domain/environments/manage-blobs.ts'
 import { createManageBuilds } from '../domain/environments/manage-builds.ts'
 import { createResolveReferences } from '../domain/environments/resolve.ts'
@@ -65,27 +65,28 @@ function createMayBuild(allowed: BuildsConfig['allowed']): (accountId: string) =
 /** What deployments of this process can be made of: the releases that accounts had built, in the folders of its builder. */
 export function openReleasesHere(
   { allowed }: BuildsConfig,
-  { store, building: { builder, bring } }: { readonly store: Pick<Store, 'builds'>; readonly building: OpenedBuilder },
+  {
+    store,
+    building: { builder, bring, cuda },
+  }: { readonly store: Pick<Store, 'builds'>; readonly building: OpenedBuilder },
 ): ReleasesHere {
   if (builder === null || bring === null || allowed.length === 0) return NO_RELEASES
   const { targets } = builder
-  const isMadeHere = (name: string) => targets.some((target) => targetText(target) === name)
   return {
     source: {
       async find(accountId, releaseId) {
         const release = await store.builds.findRelease(accountId, releaseId)
         if (release === null) return null
         const { id, buildId, version, artifacts } = release
-        const ready = artifacts.find(({ status, target }) => status === 'ready' && isMadeHere(targetText(target)))
-        return { id, buildId, version, isDeployable: ready !== undefined, sizeBytes: ready?.sizeBytes ?? null }
+        const sizeBytes = artifacts.find(({ status }) => status === 'ready')?.sizeBytes ?? null
+        const whyNot = (gpuClass: string) => whyNoEngine(artifacts, gpuClass, { targets, cuda })
+        return { id, buildId, version, whyNot, sizeBytes }
       },
     },
-    async find(releaseId) {
-      for (const target of targets) {
-        const folder = await builder.find(releaseId, target)
-        if (folder !== null) return { ...folder, isForCpu: target.gpu === 'cpu' }
-      }
-      return null
+    async find(releaseId, gpuClass) {
+      const target = targetOfClass(gpuClass, builder)
+      const folder = target === null ? null : await builder.find(releaseId, target)
+      return folder === null ? null : { ...folder, isForCpu: target?.gpu === 'cpu' }
     },
     bring,
     mayDeploy: createMayBuild(allowed),

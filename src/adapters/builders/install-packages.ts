@@ -7,9 +7,10 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { nullWhenMissing } from '../../../lib/files/inside-folder.ts'
 import { BuildFailure } from '../../domain/environments/builder.ts'
+import type { Base } from './base-images.ts'
+import { type PackageSources, pipEnvironment, uvSources } from './package-sources.ts'
 import { pythonOf } from './release-folders.ts'
 import { installedVersions, lockedVersions } from './requirements.ts'
-import { type Base, type PackageSources, pipEnvironment, uvSources } from './tools.ts'
 import { failureOf, quoteLines, run, type Step } from './workshop.ts'
 
 export interface Installing {

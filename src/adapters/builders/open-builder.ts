@@ -21,16 +21,18 @@ import {
 } from '../../domain/environments/builder.ts'
 import { type BuildTarget, targetText } from '../../domain/environments/definition.ts'
 import type { LockedModel, ReleaseLock } from '../../domain/environments/lock.ts'
+import { chooseBase, listBaseImages } from './base-images.ts'
 import { testImports } from './import-test.ts'
 import { type Installing, installPackages, runInstallScripts } from './install-packages.ts'
 import { openRangeFetcher } from './models/fetch-range.ts'
 import { ModelStore } from './models/model-store.ts'
+import type { PackageSources } from './package-sources.ts'
 import { ReleaseFolders, remove } from './release-folders.ts'
 import { readAsking, readPins, resolvePackages } from './resolve-packages.ts'
 import { bringPacks } from './sources/packs.ts'
 import { type OpenedRegistry, openRegistry, type RegistrySource } from './sources/registry.ts'
 import { bringComfyui, type ComfyuiSource, type SourceRules } from './sources/sources.ts'
-import { chooseBase, findPythons, findUv, listBaseImages, type PackageSources, type Python } from './tools.ts'
+import { findPythons, findUv, type Python } from './tools.ts'
 import { createRedactor, fullDisk, homeOf, run, type Step, toFailure, type Workshop } from './workshop.ts'
 
 export interface BuilderOptions {
@@ -42,6 +44,8 @@ export interface BuilderOptions {
   /** null: packs by id and version are not to be had. */
   readonly registry: RegistrySource | null
   readonly packages: PackageSources
+  /** The newest CUDA that the driver here runs, by its first number; null: not known. */
+  readonly cuda: number | null
   /** Paths or names; those on the path are found by themselves. */
   readonly pythons: readonly string[]
   readonly uv: string | null
@@ -89,7 +93,11 @@ export async function openBuilder(options: BuilderOptions): Promise<Builder & As
   const { rules, maxModelBytes: maxBytes } = options
   const folders = new ReleaseFolders(root)
   const models = new ModelStore(root, { fetchRange: fetcher.fetchRange, rules, maxBytes })
-  const builder = { targets: options.targets, baseImages: listBaseImages(pythons, options.targets) }
+  const { targets, cuda } = options
+  const builder = {
+    targets,
+    baseImages: await listBaseImages({ pythons, targets, torch: options.packages.torch, cuda }),
+  }
   const registry = options.registry === null ? null : openRegistry(options.registry, options)
   const parts: Parts = { options, shop, folders, models, registry, pythons, builder }
   return {
@@ -199,10 +207,8 @@ async function make(parts: Parts, { request, step, begin, folder }: Making): Pro
   const { options, pythons, builder, models } = parts
   const { definition, target, lock } = request
   begin('start')
-  const base = chooseBase(lock === null ? definition.baseImage : `x-py${lock.python.replace('.', '')}`, target, {
-    images: builder.baseImages,
-    pythons,
-  })
+  const { baseImage } = definition
+  const base = chooseBase({ baseImage, lock }, target, { images: builder.baseImages, pythons })
   const uv = await findUv(step, { given: options.uv, pythons, sources: options.packages })
   await mustFit(parts, step, 'start', uv)
   begin('freeze')

@@ -5,7 +5,7 @@ const TORCH_FAMILY =
   /^(?:torch|torchvision|torchaudio|triton|pytorch-triton(?:-rocm)?|triton-windows|nvidia-.+|cuda-(?:toolkit|bindings|pathfinder))$/
 
 /** A name as packages are compared by it. */
-function normalize(name: string): string {
+export function normalizePackage(name: string): string {
   return name.toLowerCase().replace(/[-_.]+/g, '-')
 }
 
@@ -55,7 +55,7 @@ function readOne(line: string, read: { requirements: Requirement[]; refused: str
     read.refused.push(`${line} (it is no name of a package)`)
   else if (/^@\s*(?!https?:)/.test(rest))
     read.refused.push(`${line} (only packages from an index or an https address can be pinned by their hash)`)
-  else read.requirements.push({ name: normalize(name), text })
+  else read.requirements.push({ name: normalizePackage(name), text })
 }
 
 export function isOfTorch({ name }: Requirement): boolean {
@@ -65,8 +65,24 @@ export function isOfTorch({ name }: Requirement): boolean {
 /** From the text of a lock: the version of each package. */
 export function lockedVersions(wheels: string): ReadonlyMap<string, string> {
   const found = [...wheels.matchAll(/^([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?==([^\s;\\]+)/gm)]
-  return new Map(found.map(([, name = '', version = '']) => [normalize(name), version]))
+  return new Map(found.map(([, name = '', version = '']) => [normalizePackage(name), version]))
 }
 
 /** From `uv pip freeze` or `pip list`. */
 export const installedVersions = lockedVersions
+
+/** Of what torch in a lock is made for another variant, in words; null: of nothing that it says. */
+export function findOtherVariant(wheels: string, variant: string, cuda: number | null): string | null {
+  const locked = lockedVersions(wheels)
+  for (const name of ['torch', 'torchvision', 'torchaudio']) {
+    const version = locked.get(name)
+    const label = /\+((?:cpu|cu|rocm)[\d.]*)/.exec(version ?? '')?.[1]
+    if (label !== undefined && label !== variant) return `${name} ${version} is for ${label}`
+  }
+  if (!locked.has('torch') || locked.get('torch')?.includes('+') === true) return null
+  // A torch without a label says by its needs what it is for.
+  const needs = ['nvidia-cublas', 'nvidia-cublas-cu12', 'nvidia-cublas-cu11'].find((name) => locked.has(name))
+  if (needs === undefined) return null
+  const needed = Number(/\d+$/.exec(needs)?.[0] ?? 13)
+  return needed === cuda ? null : `torch ${locked.get('torch')} is for CUDA ${needed}`
+}

@@ -9,8 +9,10 @@ import { dirname, join, relative } from 'node:path'
 import { leadsOut, nullWhenMissing } from '../../../lib/files/inside-folder.ts'
 import { BuildFailure } from '../../domain/environments/builder.ts'
 import type { BuildTarget } from '../../domain/environments/definition.ts'
-import { isOfTorch, lockedVersions, type Requirement, readRequirements } from './requirements.ts'
-import { type Base, type PackageSources, uvSources } from './tools.ts'
+import { cudaOf } from '../../domain/environments/fit.ts'
+import type { Base } from './base-images.ts'
+import { type PackageSources, uvSources, uvTorchSources } from './package-sources.ts'
+import { findOtherVariant, isOfTorch, lockedVersions, type Requirement, readRequirements } from './requirements.ts'
 import { failureOf, quoteLines, run, type Step } from './workshop.ts'
 
 interface Asking {
@@ -25,6 +27,8 @@ interface Resolving {
   readonly target: BuildTarget
   readonly sources: PackageSources
   readonly overrides: readonly Requirement[]
+  /** For uv, in place of all sources at once. */
+  readonly words?: readonly string[]
 }
 
 const MAX_INCLUDES = 20
@@ -79,16 +83,33 @@ export async function resolvePackages(
   packs: readonly Asking[],
   resolving: Resolving,
 ): Promise<string> {
-  const first = await compile(step, [comfyui], resolving)
+  const wheels = await resolveAll(step, comfyui, packs, resolving)
+  const { torch: variant } = resolving.base
+  const other = findOtherVariant(wheels, variant, cudaOf(variant))
+  if (other === null) return wheels
+  throw new BuildFailure(
+    'freeze',
+    `${other}, and the base image is for ${variant}: the packages that the builder reaches have no other; the operator must say in "torch" of builder where torch for ${variant} comes from`,
+  )
+}
+
+async function resolveAll(
+  step: Step,
+  comfyui: Asking,
+  packs: readonly Asking[],
+  resolving: Resolving,
+): Promise<string> {
+  const first = await compile(step, [comfyui], {
+    ...resolving,
+    overrides: [...resolving.overrides, ...(await findOwnTorch(step, comfyui, resolving))],
+  })
   if (first.text === null)
     throw failureOf(
       'freeze',
       'ComfyUI: what it asks for cannot be had from the packages that the builder reaches; change baseComfyVersion, the base image or the pins',
       first.ran,
     )
-  const torch = [...lockedVersions(first.text)]
-    .map(([name, version]) => ({ name, text: `${name}==${version}` }))
-    .filter(isOfTorch)
+  const torch = torchOf(first.text)
   for (const { who, requirements } of packs)
     for (const wish of requirements.filter(isOfTorch))
       if (wish.text !== wish.name) step.say(`pack ${who} asks for ${wish.text}; torch belongs to the base image`)
@@ -101,6 +122,25 @@ export async function resolvePackages(
   throw await explain(step, comfyui, asking, { all, fixed })
 }
 
+function torchOf(wheels: string): readonly Requirement[] {
+  return [...lockedVersions(wheels)].map(([name, version]) => ({ name, text: `${name}==${version}` })).filter(isOfTorch)
+}
+
+/** The versions of torch that its own source has for ComfyUI, where the operator names one. Throws BuildFailure. */
+async function findOwnTorch(step: Step, comfyui: Asking, resolving: Resolving): Promise<readonly Requirement[]> {
+  const { sources, base } = resolving
+  const requirements = comfyui.requirements.filter(isOfTorch)
+  if (sources.torch === null || requirements.length === 0) return []
+  const words = await uvTorchSources(step, sources, base.torch)
+  const { text, ran } = await compile(step, [{ ...comfyui, requirements }], { ...resolving, words })
+  if (text !== null) return torchOf(text)
+  throw failureOf(
+    'freeze',
+    `torch for ${base.torch} cannot be had from where the operator says in "torch" of builder; choose another base image, or have the operator provide it`,
+    ran,
+  )
+}
+
 interface Compiled {
   readonly text: string | null
   readonly ran: Awaited<ReturnType<typeof run>>
@@ -109,7 +149,7 @@ interface Compiled {
 async function compile(
   step: Step,
   asking: readonly Asking[],
-  { uv, base, target, sources, overrides }: Resolving,
+  { uv, base, target, sources, overrides, words = uvSources(sources, base.torch) }: Resolving,
 ): Promise<Compiled> {
   const folder = join(step.scratch, `packages-${randomUUID()}`)
   await mkdir(folder, { recursive: true })
@@ -127,13 +167,7 @@ async function compile(
     [
       ...[uv, 'pip', 'compile', ...files, '--overrides', pins, '--output-file', 'lock.txt', '--generate-hashes'],
       ...['--no-header', '--no-annotate', '--no-config', '--quiet', '--python', base.python.path],
-      ...[
-        '--python-version',
-        base.python.version,
-        '--python-platform',
-        platformOf(target),
-        ...uvSources(sources, base.torch),
-      ],
+      ...['--python-version', base.python.version, '--python-platform', platformOf(target), ...words],
     ],
     { cwd: folder, isQuiet: true },
   )

@@ -5,21 +5,14 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import { takeLock } from '../../../lib/files/file-lock.ts'
 import { nullWhenMissing } from '../../../lib/files/inside-folder.ts'
 import { startKept } from '../../../lib/processes/kept-process.ts'
-import { type BaseImage, BuildFailure } from '../../domain/environments/builder.ts'
-import type { BuildTarget } from '../../domain/environments/definition.ts'
+import { BuildFailure } from '../../domain/environments/builder.ts'
+import { type PackageSources, pipSources } from './package-sources.ts'
 import { failureOf, run, type Step } from './workshop.ts'
 
 export interface Python {
   readonly path: string
   /** Such as `3.12`. */
   readonly version: string
-}
-
-/** From where packages come. All empty: the public index. */
-export interface PackageSources {
-  readonly indexes: readonly string[]
-  /** Folders with wheels. Without an index they are all there is, and no network is needed. */
-  readonly wheelFolders: readonly string[]
 }
 
 const ASK_MS = 20_000
@@ -109,108 +102,4 @@ export async function findUv(
   if (got.code !== 0)
     throw failureOf('start', 'the builder has no uv and cannot install it; the operator must install uv', got)
   return own
-}
-
-function pipSources({ indexes: [first, ...more], wheelFolders }: PackageSources): readonly string[] {
-  return [
-    ...(first === undefined ? (wheelFolders.length > 0 ? ['--no-index'] : []) : ['--index-url', first]),
-    ...more.flatMap((index) => ['--extra-index-url', index]),
-    ...wheelFolders.flatMap((folder) => ['--find-links', folder]),
-  ]
-}
-
-/** For whatever an install script does with pip by itself. */
-export function pipEnvironment({
-  indexes: [first, ...more],
-  wheelFolders,
-}: PackageSources): Readonly<Record<string, string>> {
-  return {
-    PIP_DISABLE_PIP_VERSION_CHECK: '1',
-    PIP_NO_INPUT: '1',
-    ...(first === undefined ? (wheelFolders.length > 0 ? { PIP_NO_INDEX: '1' } : {}) : { PIP_INDEX_URL: first }),
-    ...(more.length > 0 ? { PIP_EXTRA_INDEX_URL: more.join(' ') } : {}),
-    ...(wheelFolders.length > 0 ? { PIP_FIND_LINKS: wheelFolders.join(' ') } : {}),
-  }
-}
-
-/** `backend`: the variant of torch, which has an index of its own; with indexes of the operator it comes from those. */
-export function uvSources(
-  { indexes: [first, ...more], wheelFolders }: PackageSources,
-  backend: string,
-): readonly string[] {
-  const isPublic = first === undefined && wheelFolders.length === 0
-  return [
-    ...(isPublic ? ['--torch-backend', backend] : []),
-    ...(first === undefined ? (wheelFolders.length > 0 ? ['--no-index'] : []) : ['--default-index', first]),
-    ...more.flatMap((index) => ['--index', index]),
-    ...wheelFolders.flatMap((folder) => ['--find-links', folder]),
-    ...['--index-strategy', 'unsafe-best-match'],
-  ]
-}
-
-// The variants of torch for which the public index of torch has packages, the usual one first.
-const VARIANTS: Readonly<Record<BuildTarget['gpu'], readonly string[]>> = {
-  cpu: ['cpu'],
-  nvidia: ['cuda130', 'cuda128', 'cuda126'],
-  amd: ['rocm6.4'],
-  apple: ['cpu'],
-}
-
-export function listBaseImages(pythons: readonly Python[], targets: readonly BuildTarget[]): readonly BaseImage[] {
-  const images: BaseImage[] = []
-  for (const target of targets) {
-    for (const variant of VARIANTS[target.gpu]) {
-      for (const { version } of pythons) {
-        const id = `${variant}-py${version.replace('.', '')}`
-        const known = images.findIndex((image) => image.id === id)
-        const before = images[known]
-        if (before !== undefined) images[known] = { ...before, targets: [...before.targets, target] }
-        else
-          images.push({
-            ...{ id, label: `Python ${version}, torch for ${variant}` },
-            python: version,
-            torch: backendOf(variant),
-            targets: [target],
-            isDefault: images.length === 0,
-          })
-      }
-    }
-  }
-  return images
-}
-
-function backendOf(variant: string): string {
-  return variant.replace(/^cuda/, 'cu')
-}
-
-export interface Base {
-  readonly python: Python
-  /** As uv and the lock name it, such as `cpu` or `cu130`. */
-  readonly torch: string
-}
-
-/** An image says its Python for every target, and its torch for the targets that it has. Throws BuildFailure. */
-export function chooseBase(
-  imageId: string | undefined,
-  target: BuildTarget,
-  known: { readonly images: readonly BaseImage[]; readonly pythons: readonly Python[] },
-): Base {
-  const ofTarget = known.images.filter(({ targets }) =>
-    targets.some(({ os, gpu }) => os === target.os && gpu === target.gpu),
-  )
-  const [usual] = ofTarget
-  if (usual === undefined)
-    throw new BuildFailure('start', 'the builder has no Python; the operator must install Python 3.10 or newer')
-  const digits = imageId === undefined ? null : (/-py(\d)(\d{1,2})$/.exec(imageId) ?? undefined)
-  const version = digits == null ? usual.python : `${digits[1]}.${digits[2]}`
-  const python = known.pythons.find((each) => each.version === version)
-  if (digits === undefined || python === undefined) {
-    const has = known.images.map(({ id }) => id).join(', ')
-    throw new BuildFailure(
-      'start',
-      `the base image ${imageId} cannot be made here${digits === undefined ? '' : `: there is no Python ${version}`}; choose one of ${has}, or have the operator install that Python`,
-    )
-  }
-  const image = ofTarget.find(({ id }) => id === imageId) ?? usual
-  return { python, torch: image.torch }
 }

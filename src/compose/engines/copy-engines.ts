@@ -23,7 +23,7 @@ export interface StartableRelease extends ReleaseFolder {
 interface CopyEnginesParts {
   readonly fleet: Pick<Fleet, 'add' | 'remove' | 'isUnused' | 'cordon' | 'resume' | 'claimExclusively'>
   /** null: it is not on this machine. */
-  readonly findRelease: (releaseId: string) => Promise<StartableRelease | null>
+  readonly findRelease: (releaseId: string, gpuClass: string) => Promise<StartableRelease | null>
   readonly bring: BringRelease['bring']
   readonly recall: (engineId: string) => Promise<RememberedEngine | null>
   /** How many engines may be up at a time. */
@@ -58,8 +58,8 @@ export class CopyProcesses implements CopyEngines, AsyncDisposable {
     this.room = parts.room
   }
 
-  place(accountId: string, releaseId: string): Promise<ReleasePlace> {
-    return this.#parts.bring(accountId, releaseId)
+  place(accountId: string, releaseId: string, gpuClass: string): Promise<ReleasePlace> {
+    return this.#parts.bring(accountId, releaseId, gpuClass)
   }
 
   async keep(wanted: readonly WantedCopy[]): Promise<void> {
@@ -93,13 +93,13 @@ export class CopyProcesses implements CopyEngines, AsyncDisposable {
     return !this.#parts.fleet.isUnused(id)
   }
 
-  async #enginesOf({ pool, releaseId, engines }: WantedCopy): Promise<SleepingEngine[]> {
+  async #enginesOf({ pool, releaseId, gpuClass, engines }: WantedCopy): Promise<SleepingEngine[]> {
     const { fleet, recall, findRelease, toEngineId } = this.#parts
     const known = this.#copies.get(pool) ?? []
     this.#copies.set(pool, known)
     // One at least, so that what the copy can run is known also before its first engine is up.
     const count = Math.max(1, engines)
-    const release = known.length < count ? await findRelease(releaseId) : null
+    const release = known.length < count ? await findRelease(releaseId, gpuClass) : null
     while (release !== null && known.length < count) {
       const id = toEngineId(toCopyEngineName(pool, known.length + 1))
       const engine = new SleepingEngine(await toOptions(this.#parts, { id, pool, release }))

@@ -23,7 +23,7 @@ import type { StartableRelease } from './copy-engines.ts'
 export interface ReleasesHere {
   readonly source: ReleaseSource
   /** null: it is not on this machine. */
-  readonly find: (releaseId: string) => Promise<StartableRelease | null>
+  readonly find: (releaseId: string, gpuClass: string) => Promise<StartableRelease | null>
   /** Begins to make it here, where it can be. */
   readonly bring: BringRelease['bring']
   readonly mayDeploy: (accountId: string) => boolean

@@ -23,6 +23,8 @@ export interface BuilderConfig {
     | null
   readonly indexes: readonly string[]
   readonly wheelFolders: readonly string[]
+  /** An address or a path, perhaps with `{variant}`; null: the public index of torch, or `indexes`. */
+  readonly torch: string | null
   readonly pythons: readonly string[]
   /** null: found on the path, or installed. */
   readonly uv: string | null
@@ -41,7 +43,20 @@ export interface BuilderConfig {
 const COMFYUI = 'https://github.com/comfyanonymous/ComfyUI'
 const REGISTRY = 'https://api.comfy.org'
 const MEMBERS = [
-  ...['folder', 'comfyui', 'packs', 'registry', 'indexes', 'wheels', 'pythons', 'uv', 'targets', 'origins', 'headers'],
+  ...[
+    'folder',
+    'comfyui',
+    'packs',
+    'registry',
+    'indexes',
+    'wheels',
+    'torch',
+    'pythons',
+    'uv',
+    'targets',
+    'origins',
+    'headers',
+  ],
   ...['max_size', 'max_model_size', 'spare', 'start_within', 'user'],
 ]
 const TARGET = /^(?:linux|darwin|windows)\/(?:nvidia|amd|apple|cpu)$/
@@ -72,6 +87,7 @@ export function toBuilderConfig({ builder, dataDir }: SettingValues, toAbsolute:
     registry: readRegistry(given['registry'] === undefined ? REGISTRY : text('registry'), path),
     indexes: readTexts('indexes', given).map(readIndex),
     wheelFolders: readTexts('wheels', given).map(path),
+    torch: given['torch'] === undefined ? null : readTorch(text('torch'), path),
     pythons: readTexts('pythons', given).map((name) => (name.includes('/') ? path(name) : name)),
     uv: optionalPath('uv'),
     targets,
@@ -155,6 +171,16 @@ function readRegistry(text: string, path: (text: string) => string): BuilderConf
   if (url.username !== '' || url.password !== '')
     throw wrong('registry', 'has a user name or password; give the address alone')
   return { kind: 'address', address: text.replace(/\/+$/, '') }
+}
+
+function readTorch(text: string, path: (text: string) => string): string {
+  if (!/^https?:/.test(text)) return path(text)
+  const url = URL.parse(text)
+  if (url !== null && url.username === '' && url.password === '') return text.replace(/\/+$/, '')
+  throw wrong(
+    'torch',
+    'must be an address without a user name or password, or a folder; {variant} in it stands for cpu, cu130 and so on',
+  )
 }
 
 function readIndex(text: string): string {

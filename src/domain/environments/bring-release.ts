@@ -6,7 +6,8 @@ import type { Log } from '../../../lib/log.ts'
 import type { BlobKind } from './blob.ts'
 import type { BuildStore } from './build-store.ts'
 import { type Builder, BuildFailure } from './builder.ts'
-import { targetText } from './definition.ts'
+import { type BuildTarget, targetText } from './definition.ts'
+import { targetOfClass } from './fit.ts'
 
 /** Where a release is, seen from this machine. */
 export type ReleasePlace =
@@ -25,24 +26,26 @@ interface BringDeps {
 
 export interface BringRelease extends AsyncDisposable {
   /** Begins to make what is not here, each release once at a time. A failure is told once; whoever asks again tries again. */
-  bring(accountId: string, releaseId: string): Promise<ReleasePlace>
+  bring(accountId: string, releaseId: string, gpuClass: string): Promise<ReleasePlace>
 }
 
 const GONE = 'the folder of this release is not on this machine; cut the release again'
+
+const keyOf = (releaseId: string, target: BuildTarget) => `${releaseId} ${targetText(target)}`
 
 export function createBringRelease({ store, builder, openBlob, log }: BringDeps): BringRelease {
   const ending = new AbortController()
   const underway = new Map<string, Promise<void>>()
   const failed = new Map<string, string>()
 
-  async function make(accountId: string, releaseId: string): Promise<ReleasePlace> {
+  async function make(accountId: string, releaseId: string, target: BuildTarget): Promise<ReleasePlace> {
     const release = await store.findRelease(accountId, releaseId)
-    const made = new Set(builder.targets.map(targetText))
-    const artifact = release?.artifacts.find(({ status, target }) => status === 'ready' && made.has(targetText(target)))
-    if (release === null || artifact === undefined || artifact.lock === null) return { place: 'gone', reason: GONE }
-    const { lock, target } = artifact
+    const isIt = (other: BuildTarget) => targetText(other) === targetText(target)
+    const lock = release?.artifacts.find((each) => each.status === 'ready' && isIt(each.target))?.lock ?? null
+    if (release === null || lock === null) return { place: 'gone', reason: GONE }
     const facts = { releaseId, target: targetText(target) }
-    if (underway.has(releaseId) || ending.signal.aborted) return { place: 'coming' }
+    const key = keyOf(releaseId, target)
+    if (underway.has(key) || ending.signal.aborted) return { place: 'coming' }
     log.info(facts, 'making a release again, from its lock')
     const making = builder
       .build({
@@ -56,22 +59,24 @@ export function createBringRelease({ store, builder, openBlob, log }: BringDeps)
         (error: unknown) => {
           if (ending.signal.aborted) return
           log.error({ ...facts, err: error }, 'a release could not be made again')
-          failed.set(releaseId, error instanceof BuildFailure ? error.message : GONE)
+          failed.set(key, error instanceof BuildFailure ? error.message : GONE)
         },
       )
-      .finally(() => underway.delete(releaseId))
-    underway.set(releaseId, making)
+      .finally(() => underway.delete(key))
+    underway.set(key, making)
     return { place: 'coming' }
   }
 
   return {
-    async bring(accountId, releaseId) {
-      for (const target of builder.targets)
-        if ((await builder.find(releaseId, target)) !== null) return { place: 'here' }
-      if (underway.has(releaseId)) return { place: 'coming' }
-      const reason = failed.get(releaseId)
-      failed.delete(releaseId)
-      return reason === undefined ? make(accountId, releaseId) : { place: 'gone', reason }
+    async bring(accountId, releaseId, gpuClass) {
+      const target = targetOfClass(gpuClass, builder)
+      if (target === null) return { place: 'gone', reason: `engines of class ${gpuClass} cannot be started here` }
+      if ((await builder.find(releaseId, target)) !== null) return { place: 'here' }
+      const key = keyOf(releaseId, target)
+      if (underway.has(key)) return { place: 'coming' }
+      const reason = failed.get(key)
+      failed.delete(key)
+      return reason === undefined ? make(accountId, releaseId, target) : { place: 'gone', reason }
     },
     async [Symbol.asyncDispose]() {
       ending.abort()

@@ -3,7 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { mkdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
+import type { BuilderOptions } from '../../../src/adapters/builders/open-builder.ts'
 import { CPU, openBuildBench, withoutUv } from '../../support/builds/bench.ts'
+import { serveFolder } from '../../support/builds/file-server.ts'
 import { packFiles, tinyModel, writeFolder, writeWheel, zipOf } from '../../support/builds/packages.ts'
 import { serveRegistry } from '../../support/builds/registry-server.ts'
 
@@ -131,5 +133,80 @@ test('packs come from a registry by id and version, and by their name alone from
     [glow('1.0.0')],
     {},
     /the registry .* cannot be reached: .*cut the release again when it answers, or name/,
+  )
+})
+
+test('torch comes in the variant of the base image from where the operator says, whatever else has a newer one', {
+  skip: withoutUv,
+}, async () => {
+  const NVIDIA = { os: 'linux', gpu: 'nvidia' } as const
+  await using bench = await openBuildBench({ targets: [NVIDIA, CPU] }, { requirements: 'torch\ntorchvision\nplain\n' })
+  const torch = path.join(bench.folder, 'torch')
+  for (const variant of ['cpu', 'cu128', 'cu130', 'notes']) {
+    const folder = path.join(torch, variant)
+    await mkdir(folder, { recursive: true })
+    await writeWheel(folder, { name: 'torch', version: `2.9.0+${variant}`, requires: ['plain'] })
+    await writeWheel(folder, { name: 'torchvision', version: `0.24.0+${variant}`, requires: ['torch==2.9.0'] })
+    // As an index has it.
+    for (const [name, version] of [
+      ['torch', '2.9.0'],
+      ['torchvision', '0.24.0'],
+    ]) {
+      const file = `${name}-${version}+${variant}-py3-none-any.whl`
+      await writeFolder(path.join(folder, name ?? ''), {
+        'index.html': `<a href="../${encodeURIComponent(file)}">${file}</a>`,
+      })
+    }
+  }
+  await writeWheel(bench.wheels, { name: 'torch', version: '2.10.0', requires: ['plain'] })
+  await writeWheel(bench.wheels, { name: 'torchvision', version: '0.25.0', requires: ['torch==2.10.0'] })
+  await writeWheel(bench.wheels, { name: 'plain', version: '1.0' })
+  await using server = await serveFolder(torch)
+  const packages = { indexes: [], wheelFolders: [bench.wheels] }
+  const ids = async (more: Parameters<typeof bench.reopen>[0]) => {
+    await using builder = await bench.reopen(more)
+    return [...new Set(builder.baseImages.map(({ id }) => id.replace(/-py\d+$/, '')))]
+  }
+  const own = { ...packages, torch: path.join(torch, '{variant}') }
+  assert.deepEqual(await ids({ packages: own }), ['cuda130', 'cuda128', 'cpu'])
+  assert.deepEqual(await ids({ packages: own, cuda: 12 }), ['cuda128', 'cpu'])
+
+  const build = async (
+    given: BuilderOptions['packages'],
+    request: Partial<Parameters<typeof bench.builder.build>[0]>,
+    cuda = 13,
+  ) => {
+    await using builder = await bench.reopen({ packages: given, cuda })
+    return builder.build({
+      ...{ definition: { baseComfyVersion: 'v0.3.40' }, target: CPU, lock: null, releaseId: 'torch' },
+      ...{ openBlob: () => assert.fail(), note: async () => {}, say: () => {}, signal: new AbortController().signal },
+      ...request,
+    })
+  }
+  const { lock } = await build(own, {})
+  assert.deepEqual(lock.torch, { variant: 'cpu', version: '2.9.0+cpu' })
+  assert.match(lock.wheels, /^torchvision==0\.24\.0\+cpu/m)
+  const served = { ...packages, torch: `${server.origin}/{variant}` }
+  const [image] = bench.builder.baseImages.filter(({ id }) => id.startsWith('cuda128-'))
+  const definition = { baseComfyVersion: 'v0.3.40', baseImage: image?.id ?? '' }
+  const older = await build(served, { definition, target: NVIDIA })
+  assert.deepEqual(older.lock.torch, { variant: 'cu128', version: '2.9.0+cu128' })
+  // From its lock it is the same again, though another variant is the usual one; on a machine that does not run it, it is refused.
+  const remade = await build(own, { definition: {}, target: NVIDIA, lock: older.lock, releaseId: 'torch-again' })
+  assert.deepEqual(remade.lock, older.lock)
+  const onOld = build(own, { target: NVIDIA, lock: older.lock, releaseId: 'torch-on-old' }, 11)
+  await assert.rejects(onOld, /^Error: start: the builder has no torch for linux\/nvidia: its driver is too old/)
+  const newest = await build(own, { target: NVIDIA, releaseId: 'torch-newest' })
+  const tooNew = build(own, { target: NVIDIA, lock: newest.lock, releaseId: 'torch-too-new' }, 12)
+  await assert.rejects(tooNew, /start: the release is locked to torch for cu130, which this builder cannot get/)
+
+  const few = path.join(bench.folder, 'few')
+  await mkdir(few)
+  await writeWheel(few, { name: 'plain', version: '1.0' })
+  const others = { indexes: [], wheelFolders: [path.join(torch, 'cu130'), few], torch: null }
+  const wrong = build(others, { releaseId: 'torch-wrong' })
+  await assert.rejects(
+    wrong,
+    /^Error: freeze: torch 2\.9\.0\+cu130 is for cu130, and the base image is for cpu: .*"torch" of builder/,
   )
 })

@@ -21,7 +21,7 @@ test('a release that was built here is deployed, and neither it nor its build go
       comfyui,
       wheels: [wheels],
       registry: 'none',
-      targets: ['linux/cpu'],
+      targets: ['linux/cpu', 'linux/nvidia'],
       spare: '1MiB',
     }
     const file = path.join(folder, 'builder.json')
@@ -47,6 +47,13 @@ test('a release that was built here is deployed, and neither it nor its build go
     const asked = { releaseId, computeConfig: { gpuClass: 'cpu', region: 'local', min: 0, max: 1 } }
     const refused = await stranger.call('/deploy/v1/deployments', { method: 'POST', body: JSON.stringify(asked) })
     assert.deepEqual([refused.status, refused.json.error], [403, 'FEATURE_NOT_ENABLED'])
+    const elsewhere = { ...asked, computeConfig: { ...asked.computeConfig, gpuClass: 'nvidia' } }
+    const unfit = await ana.call('/deploy/v1/deployments', { method: 'POST', body: JSON.stringify(elsewhere) })
+    assert.equal(unfit.status, 400, unfit.text)
+    assert.match(
+      unfit.json.message,
+      /cannot be used for a deployment: it is built for linux\/cpu, and class nvidia needs/,
+    )
     const deployment = await post('/deploy/v1/deployments', asked)
     const record = (await ana.call(`/deploy/v1/deployments/${deployment.id}`)).json
     assert.deepEqual([record.releaseId, record.revision], [releaseId, 1])

@@ -18,7 +18,7 @@ export async function serveFolder(folder: string): Promise<FileServer> {
   const server = createServer(async (request, response) => {
     const name = new URL(request.url ?? '/', 'http://x').pathname
     asked.push({ path: name, headers: request.headers })
-    const file = path.join(folder, path.normalize(name))
+    const file = path.join(folder, path.normalize(decodeURIComponent(name)), name.endsWith('/') ? 'index.html' : '')
     const found = await stat(file).catch(() => null)
     if (found === null || !found.isFile()) return void response.writeHead(404).end()
     const tag = `"${found.size}-${found.mtimeMs}"`

@@ -47,7 +47,7 @@ export function createFakeReleases(
       async find(accountId, id) {
         const release = all.get(id)
         if (release?.accountId !== accountId) return null
-        return { id, buildId: release.buildId, version: release.version, isDeployable: true, sizeBytes: 1000 }
+        return { id, buildId: release.buildId, version: release.version, whyNot: () => null, sizeBytes: 1000 }
       },
     },
     async find(id) {

@@ -4,6 +4,8 @@ import type { ReleasePlace } from '../../environments/bring-release.ts'
 export interface WantedCopy {
   readonly pool: string
   readonly releaseId: string
+  /** Which machines it runs on, and so which of the release's folders is taken. */
+  readonly gpuClass: string
   /** How many of its engines are to be up; 0: those that it has sleep, and what they can run stays known. */
   readonly engines: number
 }
@@ -20,7 +22,7 @@ export interface CopyState {
 
 export interface CopyEngines {
   /** Whether a release is on this machine; one that can be made here is begun. */
-  place(accountId: string, releaseId: string): Promise<ReleasePlace>
+  place(accountId: string, releaseId: string, gpuClass: string): Promise<ReleasePlace>
   /**
    * These in this order, as far as there is room; all others end, each when its run does. Resolves when what can be done now is under way,
    * and never rejects for an engine that cannot be started.

@@ -29,7 +29,7 @@ interface PlanContext {
 export function planCopies(deployment: ReleasedDeployment, context: PlanContext): PlannedCopy[] {
   const { loadOf, settle, older } = context
   if (!holdsCompute(deployment)) return []
-  const { min, max, releaseId, pending } = deployment
+  const { min, max, releaseId, gpuClass, pending } = deployment
   const serving = servingPool(deployment)
   const workOf = (pool: string) => {
     const { queued, running } = loadOf(pool)
@@ -41,12 +41,12 @@ export function planCopies(deployment: ReleasedDeployment, context: PlanContext)
   return [
     ...(trial === null || pending === null
       ? []
-      : [{ pool: trial, releaseId: pending.releaseId, engines: 1, order: 0 } as const]),
+      : [{ pool: trial, releaseId: pending.releaseId, gpuClass, engines: 1, order: 0 } as const]),
     ...older.flatMap((copy) => {
       const work = workOf(copy.pool)
-      return work === 0 ? [] : [{ ...copy, engines: Math.min(max, work), order: 1 } as const]
+      return work === 0 ? [] : [{ ...copy, gpuClass, engines: Math.min(max, work), order: 1 } as const]
     }),
-    { pool: serving, releaseId, engines, order: 2 },
+    { pool: serving, releaseId, gpuClass, engines, order: 2 },
   ]
 }
 
@@ -64,7 +64,7 @@ export function shareRoom(planned: readonly PlannedCopy[], room: number): Wanted
     for (const { pool } of asking.slice(0, left)) given.set(pool, round)
     left -= Math.min(left, asking.length)
   }
-  return byOrder.map(({ pool, releaseId }) => ({ pool, releaseId, engines: given.get(pool) ?? 0 }))
+  return byOrder.map(({ order: _, ...copy }) => ({ ...copy, engines: given.get(copy.pool) ?? 0 }))
 }
 
 /** Remembers for how long less was needed: engines above it end after the idle time, and not between two jobs. */

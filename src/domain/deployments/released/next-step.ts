@@ -54,11 +54,11 @@ function createComingUp(engines: StepDeps['engines'], startWithinMs: number) {
     pool: string,
     at: Date,
   ): Promise<DeploymentChange | null> {
-    const { pending, releaseId } = deployment
+    const { accountId, pending, releaseId, gpuClass } = deployment
     const isTrial = isServing(deployment) && pending !== null
     const status = isTrial ? pending.status : deployment.status
     const state = engines.look(pool)
-    const found = await engines.place(deployment.accountId, isTrial ? pending.releaseId : releaseId)
+    const found = await engines.place(accountId, isTrial ? pending.releaseId : releaseId, gpuClass)
     if (found.place === 'gone') return changes.fail(deployment, `start: ${found.reason}`, at)
     if (found.place === 'coming') return bringing(deployment, status, at)
     if (state.failure !== null) return changes.fail(deployment, `start: ${state.failure}`, at)

@@ -69,7 +69,7 @@ export class ReleasedDeployments {
     if (name !== null) mustBeName(name)
     mustBeBounds(asked)
     this.#mustOffer(asked)
-    const release = await this.#mustFindRelease(who, releaseId)
+    const release = await this.release(who, releaseId, gpuClass)
     const at = clock.now()
     const id = newId()
     const of = { releaseId, releaseVersion: release.version, revision: 1, createdBy: who.by, createdAt: at }
@@ -118,10 +118,13 @@ export class ReleasedDeployments {
     return this.#deps.store.events((await this.find(who, id)).id)
   }
 
-  /** Throws what a create or a move to this release would be refused with. */
-  release(who: Deployer, releaseId: string): Promise<DeployableRelease> {
+  /** Throws what a create or a move to this release would be refused with, on this class of compute. */
+  async release(who: Deployer, releaseId: string, gpuClass: string): Promise<DeployableRelease> {
     this.mustBeAllowed(who)
-    return this.#mustFindRelease(who, releaseId)
+    const release = await this.#deps.releases.find(who.accountId, releaseId)
+    if (release === null) throw new DeployError('not_found', 'there is no release with this id')
+    mustRun(release, gpuClass)
+    return release
   }
 
   rename(who: Deployer, id: string, name: string): Promise<ReleasedDeployment> {
@@ -137,21 +140,28 @@ export class ReleasedDeployments {
   scale(who: Deployer, id: string, compute: ComputeConfig): Promise<ReleasedDeployment> {
     this.mustBeAllowed(who)
     const { gpuClass, region, min, max } = compute
-    return this.#change(who, { id, action: 'scale', details: { gpu: gpuClass, region, min, max } }, (before, at) => {
-      mustLive(before)
-      const isElsewhere = gpuClass !== before.gpuClass || region !== before.region
-      if (isElsewhere && before.status !== 'stopped' && before.status !== 'failed')
-        throw new DeployError('immutable_compute', 'changing gpuClass or region is possible only while it is stopped')
-      mustBeBounds(compute)
-      // Its own class may be one that no engine names just now, because all of them sleep.
-      if (isElsewhere) this.#mustOffer(compute)
-      return {
-        ...{ after: { ...before, gpuClass, region, min, max, updatedAt: at }, events: [], revision: null },
-        pools: isServing(before)
-          ? [{ id: servingPool(before), accountId: before.accountId, state: 'ready', workers: max }]
-          : [],
-      }
-    })
+    return this.#change(
+      who,
+      { id, action: 'scale', details: { gpu: gpuClass, region, min, max } },
+      async (before, at) => {
+        mustLive(before)
+        const isElsewhere = gpuClass !== before.gpuClass || region !== before.region
+        if (isElsewhere && before.status !== 'stopped' && before.status !== 'failed')
+          throw new DeployError('immutable_compute', 'changing gpuClass or region is possible only while it is stopped')
+        mustBeBounds(compute)
+        // Its own class may be one that no engine names just now, because all of them sleep.
+        if (isElsewhere) {
+          this.#mustOffer(compute)
+          await this.release(who, before.releaseId, gpuClass)
+        }
+        return {
+          ...{ after: { ...before, gpuClass, region, min, max, updatedAt: at }, events: [], revision: null },
+          pools: isServing(before)
+            ? [{ id: servingPool(before), accountId: before.accountId, state: 'ready', workers: max }]
+            : [],
+        }
+      },
+    )
   }
 
   /** Lands at once where nothing serves; otherwise a copy is started beside the one that serves. */
@@ -160,7 +170,8 @@ export class ReleasedDeployments {
     id: string,
     goal: { baseRevision: number; releaseId: string },
   ): Promise<ReleasedDeployment> {
-    const release = await this.release(who, goal.releaseId)
+    const { gpuClass } = await this.find(who, id)
+    const release = await this.release(who, goal.releaseId, gpuClass)
     const details = { release: release.id, base_revision: goal.baseRevision }
     return this.#change(who, { id, action: 'move', details }, (before, at) => {
       mustLive(before)
@@ -198,8 +209,8 @@ export class ReleasedDeployments {
         throw new DeployError('no_earlier_revision', `there is no earlier release to go back to (revision ${wanted})`)
       if (past.releaseId === before.releaseId) return null
       const release = await this.#deps.releases.find(who.accountId, past.releaseId)
-      if (release?.isDeployable !== true)
-        throw new DeployError('release_deleted', `the release of revision ${wanted} was deleted`)
+      if (release === null) throw new DeployError('release_deleted', `the release of revision ${wanted} was deleted`)
+      mustRun(release, before.gpuClass)
       return toMove(before, release, { kind: 'rollback', fromRevision: wanted, by: who.by }, at)
     })
   }
@@ -224,7 +235,7 @@ export class ReleasedDeployments {
       mustLive(before)
       if (holdsCompute(before)) return null
       if (before.status !== 'stopped' && before.status !== 'failed') throw isStopping()
-      await this.#mustFindRelease(who, before.releaseId)
+      await this.release(who, before.releaseId, before.gpuClass)
       return changes.start(before, at)
     })
   }
@@ -273,22 +284,17 @@ export class ReleasedDeployments {
     throw new DeployError('not_enabled', 'builds and deployments are not enabled for this account; ask its operator')
   }
 
-  async #mustFindRelease({ accountId }: Deployer, releaseId: string): Promise<DeployableRelease> {
-    const release = await this.#deps.releases.find(accountId, releaseId)
-    if (release === null) throw new DeployError('not_found', 'there is no release with this id')
-    if (!release.isDeployable)
-      throw new DeployError(
-        'release_not_deployable',
-        `release ${release.version} cannot be used for a deployment: it is not built for a platform of these machines`,
-      )
-    return release
-  }
-
   #mustOffer({ gpuClass, region }: ComputeConfig): void {
     const place = this.#deps.listCompute().find((each) => each.region === region)
     if (place?.gpus.some((gpu) => gpu.gpuClass === gpuClass) === true) return
     throw new DeployError('compute_unavailable', `GPU class ${gpuClass} is not available in region ${region}`)
   }
+}
+
+function mustRun({ version, whyNot }: DeployableRelease, gpuClass: string): void {
+  const problem = whyNot(gpuClass)
+  if (problem !== null)
+    throw new DeployError('release_not_deployable', `release ${version} cannot be used for a deployment: ${problem}`)
 }
 
 function mustBeBounds({ min, max }: ComputeConfig): void {

@@ -4,8 +4,8 @@ export interface DeployableRelease {
   readonly buildId: string
   /** Its number within its build, from 1. */
   readonly version: number
-  /** It was built for a platform that engines here run on. */
-  readonly isDeployable: boolean
+  /** Why no engine of it can be started on this class of compute, and what to do; null: it can. */
+  readonly whyNot: (gpuClass: string) => string | null
   /** On disk; null: not measured. */
   readonly sizeBytes: number | null
 }

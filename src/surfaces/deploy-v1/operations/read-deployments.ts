@@ -91,7 +91,8 @@ export function estimateDeployment(app: FastifyInstance, { parts, deployerOf }: 
     const given = readParameters(request.raw.url ?? '', names)
     const missing = names.find((name) => !given.has(name) || given.get(name) === '')
     if (missing !== undefined) throw new ServiceError('invalid_request', `${missing} is missing`)
-    const release = await parts.deploy.released.release(deployerOf(request), given.get('releaseId') ?? '')
+    const [releaseId = '', gpuClass = ''] = names.map((name) => given.get(name))
+    const release = await parts.deploy.released.release(deployerOf(request), releaseId, gpuClass)
     const bytes = release.sizeBytes ?? 0
     return sendJson(reply, 200, {
       ...{ enabled: true, etaSecondsLow: START_SECONDS.low, etaSecondsHigh: START_SECONDS.high },
