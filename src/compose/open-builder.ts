@@ -84,6 +84,7 @@ export async function openBuilderOf(
     ...{ queue: store.artifacts, builder, builderId: parts.builderId, newId: newUuidV4, clock, log },
     openBlob: open,
     usedReleases: () => store.released.usedReleases(),
+    maxAccountBytes: config.builder?.maxAccountBytes ?? Number.MAX_SAFE_INTEGER,
     isAlone: store.isExclusive,
   })
   return {

@@ -208,7 +208,7 @@ const RELEASE = 'rel-0123456789abcdef01234567'
 const RELEASES: ReleasesHere = {
   source: {
     find: async (_, id) =>
-      id === RELEASE ? { id, buildId: 'bld-1', version: 1, isDeployable: true, sizeBytes: null } : null,
+      id === RELEASE ? { id, buildId: 'bld-1', version: 1, whyNot: () => null, sizeBytes: null } : null,
   },
   find: async () => null,
   bring: async () => ({ place: 'gone' as const, reason: 'no engine is started here' }),

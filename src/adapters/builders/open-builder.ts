@@ -20,6 +20,7 @@ import {
   type BuiltRelease,
 } from '../../domain/environments/builder.ts'
 import { type BuildTarget, targetText } from '../../domain/environments/definition.ts'
+import { whyTooMuch } from '../../domain/environments/disk-quota.ts'
 import type { LockedModel, ReleaseLock } from '../../domain/environments/lock.ts'
 import { chooseBase, listBaseImages } from './base-images.ts'
 import { testImports } from './import-test.ts'
@@ -33,7 +34,7 @@ import { bringPacks } from './sources/packs.ts'
 import { type OpenedRegistry, openRegistry, type RegistrySource } from './sources/registry.ts'
 import { bringComfyui, type ComfyuiSource, type SourceRules } from './sources/sources.ts'
 import { findPythons, findUv, type Python } from './tools.ts'
-import { createRedactor, fullDisk, homeOf, run, type Step, toFailure, type Workshop } from './workshop.ts'
+import { createRedactor, DiskFull, fullDisk, homeOf, run, type Step, toFailure, type Workshop } from './workshop.ts'
 
 export interface BuilderOptions {
   readonly directory: string
@@ -205,12 +206,18 @@ interface Making {
 
 async function make(parts: Parts, { request, step, begin, folder }: Making): Promise<BuiltRelease> {
   const { options, pythons, builder, models } = parts
-  const { definition, target, lock } = request
+  const { definition, target, lock, quota } = request
+  const mustAfford = (phase: BuildPhase, sizeBytes: number) => {
+    const problem = quota === undefined ? null : whyTooMuch(quota, { sizeBytes, models: locked })
+    if (problem !== null) throw new BuildFailure(phase, problem)
+  }
+  const locked: LockedModel[] = []
   begin('start')
   const { baseImage } = definition
   const base = chooseBase({ baseImage, lock }, target, { images: builder.baseImages, pythons })
   const uv = await findUv(step, { given: options.uv, pythons, sources: options.packages })
   await mustFit(parts, step, 'start', uv)
+  mustAfford('start', 0)
   begin('freeze')
   const rules: SourceRules = { ...options, registry: parts.registry }
   const comfyui = await bringComfyui(step, request, rules, folder)
@@ -218,10 +225,10 @@ async function make(parts: Parts, { request, step, begin, folder }: Making): Pro
   const names = packs.map(({ name }) => name)
   const isFrozen = lock !== null && lock.torch.variant === base.torch && lock.python === base.python.version
   const wheels = isFrozen ? lock.wheels : await freezePackages(parts, { request, step, folder, uv, base, names })
-  const locked: LockedModel[] = []
   for (const model of definition.models ?? []) {
     const frozen = lock?.models.find(({ type, filename }) => type === model.type && filename === model.filename) ?? null
     locked.push(await models.bring(step, { model, frozen, openBlob: (id) => request.openBlob(id, 'model') }))
+    mustAfford('freeze', 0)
   }
   await mustFit(parts, step, 'freeze')
   const version = /^torch==([^\s\\;]+)/m.exec(wheels)?.[1] ?? null
@@ -234,19 +241,20 @@ async function make(parts: Parts, { request, step, begin, folder }: Making): Pro
   const installing: Installing = { uv, base, sources: options.packages, folder, wheels }
   await installPackages(step, installing)
   await mustFit(parts, step, 'assemble')
+  mustAfford('assemble', await treeBytes(folder, isPart))
   await runInstallScripts(step, names, installing)
   begin('validate')
   const classes = await testImports(step, { folder, packs: names, target, startWithinMs: options.startWithinMs })
   begin('hash')
   await mustFit(parts, step, 'hash')
-  const isPart = (path: string) => path !== 'ComfyUI/models' && !path.endsWith('__pycache__')
-  const archiveSha256 = await hashTree(folder, isPart)
-  return {
-    lock: made,
-    archiveSha256,
-    sizeBytes: await treeBytes(folder, isPart),
-    classes,
-  }
+  const sizeBytes = await treeBytes(folder, isPart)
+  mustAfford('hash', sizeBytes)
+  return { lock: made, archiveSha256: await hashTree(folder, isPart), sizeBytes, classes }
+}
+
+/** Of what the release is hashed by, and what it is said to take. */
+function isPart(path: string): boolean {
+  return path !== 'ComfyUI/models' && !path.endsWith('__pycache__')
 }
 
 interface Freezing extends Pick<Making, 'request' | 'step' | 'folder'>, Pick<Installing, 'uv' | 'base'> {
@@ -328,7 +336,7 @@ function watchDisk({ options, shop }: Parts, full: AbortController): AbortContro
   const watch = async () => {
     while (!over.signal.aborted) {
       const free = await freeBytes(shop.root).catch(() => null)
-      if (free !== null && free < options.spareBytes) full.abort(new Error('the disk is full'))
+      if (free !== null && free < options.spareBytes) full.abort(new DiskFull('the disk is full'))
       await sleep(WATCH_EVERY_MS, over.signal)
     }
   }

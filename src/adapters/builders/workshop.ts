@@ -118,10 +118,17 @@ export function fullDisk(phase: BuildPhase): BuildFailure {
   )
 }
 
+/** Ends a build before the disk has nothing left for others. */
+export class DiskFull extends Error {}
+
+export function isFullDisk(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return error instanceof DiskFull || code === 'ENOSPC' || code === 'EDQUOT'
+}
+
 /** A full disk, where the system says so; other errors stay what they are. */
 export function toFailure(phase: BuildPhase, error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return code === 'ENOSPC' || code === 'EDQUOT' ? fullDisk(phase) : error
+  return isFullDisk(error) ? fullDisk(phase) : error
 }
 
 const CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/@'"]+@/gi

@@ -33,6 +33,8 @@ export interface BuilderConfig {
   /** Origins that may be plain http and lie in a private network. */
   readonly origins: readonly string[]
   readonly maxBytes: number
+  /** Of the releases of one account. */
+  readonly maxAccountBytes: number
   readonly maxModelBytes: number
   readonly spareBytes: number
   readonly startWithinMs: number
@@ -57,7 +59,7 @@ const MEMBERS = [
     'origins',
     'headers',
   ],
-  ...['max_size', 'max_model_size', 'spare', 'start_within', 'user'],
+  ...['max_size', 'max_account_size', 'max_model_size', 'spare', 'start_within', 'user'],
 ]
 const TARGET = /^(?:linux|darwin|windows)\/(?:nvidia|amd|apple|cpu)$/
 
@@ -71,6 +73,7 @@ export function toBuilderConfig({ builder, dataDir }: SettingValues, toAbsolute:
   const optionalPath = (name: string) => (given[name] === undefined ? null : path(text(name)))
   const size = (name: string, fallback: number) =>
     readQuantity(name, given, readBytes({ min: MIB, max: 1024 * TIB })) ?? fallback
+  const maxBytes = size('max_size', 500 * GIB)
   const targets = given['targets'] === undefined ? null : readTexts('targets', given)
   const wrongTarget = targets?.find((target) => !TARGET.test(target))
   if (wrongTarget !== undefined)
@@ -98,7 +101,8 @@ export function toBuilderConfig({ builder, dataDir }: SettingValues, toAbsolute:
         throw wrong('origins', (error as Error).message)
       }
     }),
-    maxBytes: size('max_size', 500 * GIB),
+    maxBytes,
+    maxAccountBytes: size('max_account_size', Math.floor(maxBytes / 2)),
     maxModelBytes: size('max_model_size', 100 * GIB),
     spareBytes: size('spare', 2 * GIB),
     startWithinMs:

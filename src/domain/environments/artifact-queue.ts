@@ -6,6 +6,7 @@
 import type { Artifact, Release } from './build.ts'
 import type { BaseImage, BuiltRelease } from './builder.ts'
 import type { BuildTarget } from './definition.ts'
+import type { HeldRelease } from './disk-quota.ts'
 import type { ReleaseLock } from './lock.ts'
 
 /** The most that is kept of a log; what comes after is dropped, and the log says so. */
@@ -74,6 +75,12 @@ export interface ArtifactQueue {
   requeueLapsed(query: { readonly now: Date; readonly maxAttempts: number; readonly isAlone: boolean }): Promise<number>
   /** Queues what is ready, because its folder is gone. False: it is not ready. */
   requeue(artifactId: string, at: Date): Promise<boolean>
+  /** Of the ready ones of an account those that were finished after then, and those that are named. */
+  listHeld(query: {
+    readonly accountId: string
+    readonly finishedAfter: Date
+    readonly releaseIds: readonly string[]
+  }): Promise<readonly HeldRelease[]>
   /** The newest first. Folders of releases that are not here belong to nobody. */
   listReady(): Promise<readonly ReadyArtifact[]>
 }

@@ -22,6 +22,8 @@ export interface BuildLoopDeps {
   readonly builderId: string
   /** The bytes of a blob of the account. Throws BuildFailure when they are gone. */
   readonly openBlob: (accountId: string, blobId: string, kind: BlobKind) => Promise<NodeJS.ReadableStream>
+  /** What the releases of one account may take of the disks of builders. */
+  readonly maxAccountBytes: number
   /** No other process can hold a lease. */
   readonly isAlone: boolean
   readonly newId: NewId
@@ -164,11 +166,12 @@ async function buildOne(deps: OneBuild, claimed: ClaimedArtifact, leaseId: strin
   const signal = AbortSignal.any([ending, lost.signal])
   try {
     log.info(facts, 'building a release')
+    const quota = { maxBytes: deps.maxAccountBytes, held: await listHeld(deps, release.accountId) }
     const built = await builder.build({
       releaseId: release.id,
       definition: release.definition,
       target: artifact.target,
-      lock,
+      ...{ lock, quota },
       openBlob: (blobId, kind) => openBlob(release.accountId, blobId, kind),
       note: async (made) => mustHold(await queue.noteLock(lease, made)),
       say: lines.say,
@@ -189,6 +192,12 @@ async function buildOne(deps: OneBuild, claimed: ClaimedArtifact, leaseId: strin
   } finally {
     await renewing()
   }
+}
+
+/** What the account has that no tidying would remove. */
+async function listHeld({ queue, usedReleases, clock, times }: OneBuild, accountId: string) {
+  const finishedAfter = new Date(clock.now().getTime() - times.keepYoungMs - times.keepUnusedMs)
+  return queue.listHeld({ accountId, finishedAfter, releaseIds: await usedReleases() })
 }
 
 function toReason(error: unknown): string {

@@ -2,6 +2,7 @@
 import type { SystemUser } from '../../../lib/processes/kept-process.ts'
 import type { BlobKind } from './blob.ts'
 import type { BuildDefinition, BuildTarget } from './definition.ts'
+import type { DiskQuota } from './disk-quota.ts'
 import type { ReleaseLock } from './lock.ts'
 
 /** In this order. What fails is told as `<phase>: <cause>`. */
@@ -35,6 +36,8 @@ export interface BuildRequest {
   readonly lock: ReleaseLock | null
   /** The bytes of an uploaded pack or model of the account. Throws BuildFailure when they are gone. */
   readonly openBlob: (blobId: string, kind: BlobKind) => Promise<NodeJS.ReadableStream>
+  /** Of its account; left out: it takes what it needs. */
+  readonly quota?: DiskQuota
   /** Called as soon as it is known what exactly is made, before it is. */
   readonly note: (lock: ReleaseLock) => Promise<void>
   /** A line of the build's log, without credentials. */

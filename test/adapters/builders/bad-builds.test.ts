@@ -280,6 +280,22 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
     )
   })
 
+  test('an account takes no more of the disk than it may, whether for packages, models or what scripts write', async () => {
+    const writes = { ...packFiles('A'), 'install.py': 'open("large", "w").write("x" * 300_000)\n' }
+    bench.blobs.set('large-model', tinyModel('m'.repeat(300_000)))
+    const model = { type: 'vae', filename: 'm.safetensors', blobId: 'large-model' }
+    const [before] = [{ releaseId: 'before', sizeBytes: 10_000_000, models: [] }]
+    const build = (definition: BuildDefinition, maxBytes: number) =>
+      bench.build(definition, { releaseId: 'quota', quota: { maxBytes, held: [before] } })
+    await assert.rejects(build({}, 9_000_000), /^Error: start: the releases of this account take 10000000 bytes/)
+    await assert.rejects(build({ models: [model] }, 10_200_000), /^Error: freeze: .*"max_account_size" of builder/)
+    await assert.rejects(build({}, 10_000_100), /^Error: assemble: the releases of this account take/)
+    const { sizeBytes } = await bench.build({}, { releaseId: 'quota-size' })
+    const written = build({ customNodes: [zipped('writes', writes)] }, 10_000_000 + sizeBytes + 200_000)
+    await assert.rejects(written, /^Error: hash: the releases of this account take/)
+    assert.equal(await bench.builder.find('quota', CPU), null)
+  })
+
   test('a folder that is full fails the build, and leaves nothing', async () => {
     await using small = await bench.reopen({ maxBytes: 1 })
     const request = { releaseId: 'full', definition: { baseComfyVersion: 'x' }, target: CPU, lock: null }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdir, readFile, readlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import type { BuilderOptions } from '../../../src/adapters/builders/open-builder.ts'
+import type { BuildRequest } from '../../../src/domain/environments/builder.ts'
 import { CPU, openBuildBench, withoutUv } from '../../support/builds/bench.ts'
 import { serveFolder } from '../../support/builds/file-server.ts'
 import { packFiles, tinyModel, writeFolder, writeWheel, zipOf } from '../../support/builds/packages.ts'
@@ -74,66 +75,65 @@ test('packs come from a registry by id and version, and by their name alone from
     })
   publish('1.0.0')
   publish('1.1.0', { status: 'Banned' })
-  await using bench = await openBuildBench({ registry: { kind: 'address', address: registry.origin } })
-  const packFolder = path.join(bench.folder, 'packs')
-  await writeFolder(path.join(packFolder, 'plain'), packFiles('Plain'))
-  await writeFile(path.join(packFolder, 'zipped.zip'), zipOf(packFiles('Zipped')))
-  await mkdir(path.join(bench.folder, 'published/glow'), { recursive: true })
-  await writeFile(path.join(bench.folder, 'published/glow/1.0.0.zip'), registry.published[0]?.zip ?? '')
+  const folder = await mkdtemp(path.join(tmpdir(), 'atelier-packs-'))
+  try {
+    const packFolder = path.join(folder, 'packs')
+    const published = path.join(folder, 'published')
+    await writeFolder(path.join(packFolder, 'plain'), packFiles('Plain'))
+    await writeFile(path.join(packFolder, 'zipped.zip'), zipOf(packFiles('Zipped')))
+    await mkdir(path.join(published, 'glow'), { recursive: true })
+    await writeFile(path.join(published, 'glow/1.0.0.zip'), registry.published[0]?.zip ?? '')
+    await using bench = await openBuildBench({ packFolder, registry: { kind: 'address', address: registry.origin } })
 
-  const glow = (registryVersion: string) => ({ name: 'Glow-Pack', id: 'glow', registryVersion })
-  const definition = { customNodes: [glow('1.0.0'), { name: 'plain' }, { name: 'zipped' }] }
-  const asked = { definition: { baseComfyVersion: 'v0.3.40', ...definition }, target: CPU, lock: null }
-  const quietly = { openBlob: () => assert.fail(), note: async () => {}, say: () => {}, signal: AbortSignal.abort() }
-  const signal = new AbortController().signal
-  await using builder = await bench.reopen({ packFolder })
-  const built = await builder.build({ ...asked, ...quietly, signal, releaseId: 'by-name' })
-  assert.deepEqual(built.classes, { 'Glow-Pack': ['Glow100'], plain: ['Plain'], zipped: ['Zipped'] })
-  const sources = built.lock.packs.map(({ name, wanted, from }) => [name, wanted, from])
-  const expected = [
-    ['Glow-Pack', 'glow@1.0.0', 'registry'],
-    ['plain', 'plain', 'folder'],
-    ['zipped', 'zipped', 'folder'],
-  ]
-  assert.deepEqual(sources, expected)
+    const glow = (registryVersion: string) => ({ name: 'Glow-Pack', id: 'glow', registryVersion })
+    const definition = { customNodes: [glow('1.0.0'), { name: 'plain' }, { name: 'zipped' }] }
+    const built = await bench.build(definition)
+    assert.deepEqual(built.classes, { 'Glow-Pack': ['Glow100'], plain: ['Plain'], zipped: ['Zipped'] })
+    assert.deepEqual(
+      built.lock.packs.map(({ name, wanted, from }) => [name, wanted, from]),
+      [
+        ['Glow-Pack', 'glow@1.0.0', 'registry'],
+        ['plain', 'plain', 'folder'],
+        ['zipped', 'zipped', 'folder'],
+      ],
+    )
+    const refuse = async (pack: { readonly name: string }, reason: RegExp, more: Partial<BuildRequest> = {}) => {
+      await assert.rejects(bench.build({ customNodes: [pack] }, { releaseId: 'refused', ...more }), reason)
+      assert.equal(await bench.builder.find('refused', CPU), null)
+    }
+    await refuse(
+      glow('2.0.0'),
+      /^Error: freeze: pack Glow-Pack: the registry 127\.0\.0\.1:\d+ has no glow@2\.0\.0; take/,
+    )
+    await refuse(glow('1.1.0'), /has withdrawn glow@1\.1\.0.*take another version/)
+    await refuse(
+      { name: 'absent' },
+      /which has plain, zipped, has none of this name; name its repository with a commit/,
+    )
+    // Other bytes under the same version are not what was locked.
+    registry.published.splice(0, 1, { id: 'glow', version: '1.0.0', zip: zipOf(packFiles('Evil')) })
+    await refuse(glow('1.0.0'), /pack Glow-Pack: its content has changed since/, { lock: built.lock })
+    await registry[Symbol.asyncDispose]()
+    await refuse(glow('1.0.0'), /the registry .* cannot be reached: .*cut the release again when it answers, or name/)
 
-  // The same from a folder in place of the registry: what was locked is what comes.
-  const path1 = path.join(bench.folder, 'published')
-  await using offline = await bench.reopen({ packFolder, registry: { kind: 'folder', path: path1 } })
-  const again = await offline.build({ ...asked, ...quietly, signal, lock: built.lock, releaseId: 'by-name-again' })
-  assert.deepEqual(again.lock, built.lock)
-
-  const refused = async (
-    customNodes: readonly object[],
-    others: Parameters<typeof bench.reopen>[0],
-    reason: RegExp,
-  ) => {
-    await using other = await bench.reopen(others)
-    const wrong = { ...asked.definition, customNodes: customNodes as typeof definition.customNodes }
-    const building = other.build({ ...asked, ...quietly, signal, definition: wrong, releaseId: 'refused' })
-    await assert.rejects(building, reason)
-    assert.equal(await other.find('refused', CPU), null)
+    const request = { definition: { baseComfyVersion: 'v0.3.40', ...definition }, target: CPU, lock: built.lock }
+    const quiet = { openBlob: () => assert.fail(), note: async () => {}, say: () => {} }
+    const signal = new AbortController().signal
+    await using offline = await bench.reopen({ registry: { kind: 'folder', path: published } })
+    const again = await offline.build({ ...request, ...quiet, signal, releaseId: 'again' })
+    assert.deepEqual(again.lock, built.lock, 'a folder in place of the registry')
+    await using bare = await bench.reopen({ registry: null, packFolder: null })
+    for (const pack of definition.customNodes.slice(0, 2)) {
+      const one = { ...request.definition, customNodes: [pack] }
+      const building = bare.build({ ...request, ...quiet, signal, definition: one, lock: null, releaseId: 'bare' })
+      await assert.rejects(
+        building,
+        /no (?:registry|folder) of packs.*name its repository with a commit, or upload it as a zip/,
+      )
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
   }
-  const otherwise = /name its repository with a commit, or upload it as a zip/
-  await refused(
-    [glow('2.0.0')],
-    {},
-    /^Error: freeze: pack Glow-Pack: the registry 127\.0\.0\.1:\d+ has no glow@2\.0\.0/,
-  )
-  await refused([glow('1.1.0')], {}, /has withdrawn glow@1\.1\.0.*take another version/)
-  await refused([glow('1.0.0')], { registry: null }, otherwise)
-  await refused([{ name: 'plain' }], { packFolder: null }, otherwise)
-  await refused(
-    [{ name: 'absent' }],
-    { packFolder },
-    /which has plain, zipped, has none of this name; name its repository/,
-  )
-  await registry[Symbol.asyncDispose]()
-  await refused(
-    [glow('1.0.0')],
-    {},
-    /the registry .* cannot be reached: .*cut the release again when it answers, or name/,
-  )
 })
 
 test('torch comes in the variant of the base image from where the operator says, whatever else has a newer one', {
@@ -145,66 +145,56 @@ test('torch comes in the variant of the base image from where the operator says,
   for (const variant of ['cpu', 'cu128', 'cu130', 'notes']) {
     const folder = path.join(torch, variant)
     await mkdir(folder, { recursive: true })
-    await writeWheel(folder, { name: 'torch', version: `2.9.0+${variant}`, requires: ['plain'] })
-    await writeWheel(folder, { name: 'torchvision', version: `0.24.0+${variant}`, requires: ['torch==2.9.0'] })
-    // As an index has it.
-    for (const [name, version] of [
-      ['torch', '2.9.0'],
-      ['torchvision', '0.24.0'],
-    ]) {
-      const file = `${name}-${version}+${variant}-py3-none-any.whl`
-      await writeFolder(path.join(folder, name ?? ''), {
-        'index.html': `<a href="../${encodeURIComponent(file)}">${file}</a>`,
-      })
+    for (const [name, version, needed] of [
+      ['torch', '2.9.0', 'plain'],
+      ['torchvision', '0.24.0', 'torch==2.9.0'],
+    ] as const) {
+      const file = await writeWheel(folder, { name, version: `${version}+${variant}`, requires: [needed] })
+      // As an index has it.
+      const link = encodeURIComponent(path.basename(file))
+      await writeFolder(path.join(folder, name), { 'index.html': `<a href="../${link}">${path.basename(file)}</a>` })
     }
   }
   await writeWheel(bench.wheels, { name: 'torch', version: '2.10.0', requires: ['plain'] })
   await writeWheel(bench.wheels, { name: 'torchvision', version: '0.25.0', requires: ['torch==2.10.0'] })
   await writeWheel(bench.wheels, { name: 'plain', version: '1.0' })
   await using server = await serveFolder(torch)
-  const packages = { indexes: [], wheelFolders: [bench.wheels] }
-  const ids = async (more: Parameters<typeof bench.reopen>[0]) => {
-    await using builder = await bench.reopen(more)
-    return [...new Set(builder.baseImages.map(({ id }) => id.replace(/-py\d+$/, '')))]
-  }
-  const own = { ...packages, torch: path.join(torch, '{variant}') }
-  assert.deepEqual(await ids({ packages: own }), ['cuda130', 'cuda128', 'cpu'])
-  assert.deepEqual(await ids({ packages: own, cuda: 12 }), ['cuda128', 'cpu'])
+  const packages = { indexes: [], wheelFolders: [bench.wheels], torch: path.join(torch, '{variant}') }
+  await using here = await bench.reopen({ packages })
+  await using onOldDriver = await bench.reopen({ packages, cuda: 12 })
+  await using served = await bench.reopen({ packages: { ...packages, torch: `${server.origin}/{variant}` } })
+  const variantsOf = ({ baseImages }: typeof here) => [...new Set(baseImages.map((image) => image.torch))]
+  assert.deepEqual(variantsOf(here), ['cu130', 'cu128', 'cpu'])
+  assert.deepEqual(variantsOf(onOldDriver), ['cu128', 'cpu'])
+  assert.deepEqual(variantsOf(served), ['cu130', 'cu128', 'cu126', 'cpu'])
 
-  const build = async (
-    given: BuilderOptions['packages'],
-    request: Partial<Parameters<typeof bench.builder.build>[0]>,
-    cuda = 13,
-  ) => {
-    await using builder = await bench.reopen({ packages: given, cuda })
-    return builder.build({
-      ...{ definition: { baseComfyVersion: 'v0.3.40' }, target: CPU, lock: null, releaseId: 'torch' },
+  const build = (builder: typeof here, releaseId: string, request: Partial<BuildRequest>) =>
+    builder.build({
+      ...{ definition: { baseComfyVersion: 'v0.3.40' }, target: CPU, lock: null, releaseId },
       ...{ openBlob: () => assert.fail(), note: async () => {}, say: () => {}, signal: new AbortController().signal },
       ...request,
     })
-  }
-  const { lock } = await build(own, {})
+  const { lock } = await build(here, 'on-cpu', {})
   assert.deepEqual(lock.torch, { variant: 'cpu', version: '2.9.0+cpu' })
   assert.match(lock.wheels, /^torchvision==0\.24\.0\+cpu/m)
-  const served = { ...packages, torch: `${server.origin}/{variant}` }
-  const [image] = bench.builder.baseImages.filter(({ id }) => id.startsWith('cuda128-'))
-  const definition = { baseComfyVersion: 'v0.3.40', baseImage: image?.id ?? '' }
-  const older = await build(served, { definition, target: NVIDIA })
+  const baseImage = served.baseImages.find((image) => image.torch === 'cu128')?.id ?? ''
+  const definition = { baseComfyVersion: 'v0.3.40', baseImage }
+  const older = await build(served, 'served', { definition, target: NVIDIA })
   assert.deepEqual(older.lock.torch, { variant: 'cu128', version: '2.9.0+cu128' })
-  // From its lock it is the same again, though another variant is the usual one; on a machine that does not run it, it is refused.
-  const remade = await build(own, { definition: {}, target: NVIDIA, lock: older.lock, releaseId: 'torch-again' })
+  // From its lock it is the same again, though another variant is the usual one.
+  const remade = await build(here, 'remade', { target: NVIDIA, lock: older.lock })
   assert.deepEqual(remade.lock, older.lock)
-  const onOld = build(own, { target: NVIDIA, lock: older.lock, releaseId: 'torch-on-old' }, 11)
-  await assert.rejects(onOld, /^Error: start: the builder has no torch for linux\/nvidia: its driver is too old/)
-  const newest = await build(own, { target: NVIDIA, releaseId: 'torch-newest' })
-  const tooNew = build(own, { target: NVIDIA, lock: newest.lock, releaseId: 'torch-too-new' }, 12)
-  await assert.rejects(tooNew, /start: the release is locked to torch for cu130, which this builder cannot get/)
+  const newer = { ...older.lock, torch: { variant: 'cu130', version: '2.9.0+cu130' } }
+  const tooNew = build(onOldDriver, 'too-new', { target: NVIDIA, lock: newer })
+  await assert.rejects(tooNew, /^Error: start: the release is locked to torch for cu130, which this builder cannot get/)
 
   const few = path.join(bench.folder, 'few')
   await mkdir(few)
   await writeWheel(few, { name: 'plain', version: '1.0' })
-  const others = { indexes: [], wheelFolders: [path.join(torch, 'cu130'), few], torch: null }
-  const wrong = build(others, { releaseId: 'torch-wrong' })
+  await using others = await bench.reopen({
+    packages: { indexes: [], wheelFolders: [path.join(torch, 'cu130'), few], torch: null },
+  })
+  const wrong = build(others, 'wrong', {})
   await assert.rejects(
     wrong,
     /^Error: freeze: torch 2\.9\.0\+cu130 is for cu130, and the base image is for cpu: .*"torch" of builder/,

@@ -158,6 +158,25 @@ export function testArtifactQueue(opener: StoreOpener<WholeStoreUnderTest>): voi
       assert.deepEqual((await mustClaim(builds)).lock, LOCK)
     })
 
+    queueTest('what an account holds is what was finished lately or is named, and nobody else’s', async (builds) => {
+      const { artifacts } = builds.store
+      const models = [{ type: 'vae', filename: 'v', sha256: 'f'.repeat(64), sizeBytes: 7, from: 'blob' as const }]
+      const made = async (version: string, afterMs: number, of = builds) => {
+        const { release } = await of.cut(await of.build({ baseComfyVersion: version }))
+        const { lease } = await mustClaim(of)
+        await artifacts.succeed(lease, { ...BUILT, lock: { ...LOCK, models } }, at(afterMs))
+        return { releaseId: release.id, sizeBytes: BUILT.sizeBytes, models }
+      }
+      const [old, older, young] = [await made('v1', 2), await made('v2', 1), await made('v3', 10)]
+      await made('v1', 10, new Builds(builds.store))
+      await builds.cut(await builds.build({ baseComfyVersion: 'v4' }))
+      const held = async (...releaseIds: string[]) =>
+        new Set(await artifacts.listHeld({ accountId: builds.accountId, finishedAfter: at(5), releaseIds }))
+      assert.deepEqual(await held(), new Set([young]))
+      assert.deepEqual(await held(old.releaseId, 'of-nobody'), new Set([old, young]))
+      assert.deepEqual(await held(old.releaseId, older.releaseId), new Set([old, older, young]))
+    })
+
     queueTest('a log is read as it was written, grows over attempts, and ends where it is too long', async (builds) => {
       const { artifacts } = builds.store
       await builds.cut(await builds.build())

@@ -50,6 +50,7 @@ function loopOver({ store }: Builds, builder: Builder, more: Partial<BuildLoopDe
     ...{
       queue: store.artifacts,
       usedReleases: async () => [],
+      maxAccountBytes: 2 ** 40,
       builder,
       builderId: randomUUID(),
       newId: randomUUID,
@@ -107,6 +108,36 @@ test('a release that waits for its first deployment keeps its folder for a while
     assert.equal(await judge(fresh, {}), true)
     assert.equal(await judge(used, { times, usedReleases: async () => [release.id] }), true)
     assert.equal(await judge(unused, { times }), false)
+  }))
+
+test('a build is told what its account has already, as far as no tidying would remove it', () =>
+  withBuilds(async (builds) => {
+    const other = new Builds(builds.store)
+    const models = [{ type: 'vae', filename: 'v', sha256: 'f'.repeat(64), sizeBytes: 70, from: 'blob' as const }]
+    const builder = fakeBuilder(async () => ({ ...BUILT, lock: { ...LOCK, models } }))
+    const used: string[] = []
+    const make = async (of: Builds, version: string, more: Partial<BuildLoopDeps> = {}) => {
+      await using _loop = loopOver(of, builder, { usedReleases: async () => used, maxAccountBytes: 5, ...more })
+      const { release } = await of.cut(await of.build({ baseComfyVersion: version }))
+      await waitUntil(async () => (await artifactOf(of, release.id))?.status === 'ready')
+      return release.id
+    }
+    const held = () => builder.asked.at(-1)?.quota
+    const first = await make(builds, 'v1')
+    assert.deepEqual(held(), { maxBytes: 5, held: [] })
+    await make(other, 'v1')
+    assert.deepEqual(held()?.held, [], 'another account’s')
+    await make(builds, 'v2')
+    assert.deepEqual(held()?.held, [{ releaseId: first, sizeBytes: BUILT.sizeBytes, models }])
+    const times = { ...QUICK, keepUnusedMs: 0 }
+    await make(builds, 'v3', { times })
+    assert.deepEqual(held()?.held, [], 'nothing uses them any more')
+    used.push(first)
+    await make(builds, 'v4', { times })
+    assert.deepEqual(
+      held()?.held.map(({ releaseId }) => releaseId),
+      [first],
+    )
   }))
 
 test('two builders at once never make the same artifact at the same time', () =>

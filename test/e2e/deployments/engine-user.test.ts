@@ -19,8 +19,8 @@ test('engines of a release run as the named user, with a home of their own', { s
   const folder = await mkdtemp(path.join(tmpdir(), 'atelier-user-'))
   await chmod(folder, 0o755)
   const { here, add } = createFakeReleases(folder)
-  const find: typeof here.find = async (id) => {
-    const found = await here.find(id)
+  const find: typeof here.find = async (id, gpuClass) => {
+    const found = await here.find(id, gpuClass)
     return found === null ? null : { ...found, user: NOBODY }
   }
   try {

@@ -24,7 +24,8 @@ export async function serveFolder(folder: string): Promise<FileServer> {
     const tag = `"${found.size}-${found.mtimeMs}"`
     const [, from] = /^bytes=(\d+)-$/.exec(request.headers.range ?? '') ?? []
     const start = from !== undefined && request.headers['if-range'] === tag ? Number(from) : 0
-    const headers = { etag: tag, 'content-length': found.size - start }
+    const type = name.endsWith('/') ? { 'content-type': 'text/html' } : {}
+    const headers = { etag: tag, 'content-length': found.size - start, ...type }
     if (start > 0)
       response.writeHead(206, { ...headers, 'content-range': `bytes ${start}-${found.size - 1}/${found.size}` })
     else response.writeHead(200, headers)

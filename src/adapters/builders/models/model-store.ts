@@ -15,7 +15,7 @@ import { BuildFailure } from '../../../domain/environments/builder.ts'
 import type { DefinedModel } from '../../../domain/environments/definition.ts'
 import type { LockedModel } from '../../../domain/environments/lock.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { Step } from '../workshop.ts'
+import { isFullDisk, type Step } from '../workshop.ts'
 import { type Advice, BUILD_ADVICE, type FetchRange } from './fetch-range.ts'
 
 interface ModelWish {
@@ -124,14 +124,19 @@ export class ModelStore {
   async #fromAddress(step: FetchStep, { what, model, expected }: Fetching, address: string): Promise<string> {
     const part = join(this.#models, 'parts', keyOf(address))
     using _lock = await takeLock(join(this.#root, 'locks', `model-${keyOf(address)}.lock`), step.signal)
-    await this.#download(step, { what, address, part, ...this.#options })
+    try {
+      await this.#download(step, { what, address, part, ...this.#options })
+    } catch (error) {
+      // What came is kept for another time, but not where it has filled the disk.
+      if (isFullDisk(error)) await removePart(part)
+      throw error
+    }
     const sha256 = await hashFile(part)
     try {
       mustHaveHash(what, expected, sha256)
       await check(part, model, what)
     } catch (error) {
-      await rm(part, { force: true })
-      await rm(`${part}.tag`, { force: true })
+      await removePart(part)
       throw error
     }
     await this.#keep(part, sha256)
@@ -183,6 +188,11 @@ export class ModelStore {
       await rm(part, { force: true })
     }
   }
+}
+
+async function removePart(part: string): Promise<void> {
+  await rm(part, { force: true })
+  await rm(`${part}.tag`, { force: true })
 }
 
 function keyOf(text: string): string {
@@ -293,11 +303,7 @@ async function download(
     }
   } catch (error) {
     step.signal.throwIfAborted()
-    if (
-      error instanceof BuildFailure ||
-      (error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT'))
-    )
-      throw error
+    if (error instanceof BuildFailure || isFullDisk(error)) throw error
     throw new Cut(`the connection broke after ${at} bytes`)
   }
   if (answer.totalBytes !== null && at < answer.totalBytes)

@@ -1,10 +1,11 @@
 /** What builders do to artifacts: each write is one statement under the lease, or begins with one that locks the row under it. */
 import { type ArtifactQueue, MAX_LOG_BYTES } from '../../../../domain/environments/artifact-queue.ts'
 import { targetText } from '../../../../domain/environments/definition.ts'
+import type { HeldRelease } from '../../../../domain/environments/disk-quota.ts'
 import { all, chore, defineStore, durable, get, read, relaxed, run, type Steps } from '../../statements/operation.ts'
 import { command, insertInto, query, selectFrom, upsertInto } from '../../statements/statement.ts'
 import { buildArtifact, builder, buildLog, buildRelease, toldArtifact } from '../../tables/builds.ts'
-import { encode, pick } from '../../tables/table.ts'
+import { encode, integer, json, pick, shape, text } from '../../tables/table.ts'
 
 const ANNOUNCE = command('builders.announce', upsertInto(builder))
 const WITHDRAW = command('builders.withdraw', 'DELETE FROM builder WHERE id = :id')
@@ -72,6 +73,13 @@ const LIST_READY = query(
   ready,
   selectFrom(buildArtifact, `WHERE status = 'ready' ORDER BY finished_at DESC, id`, ready),
 )
+const held = shape({ releaseId: text(), sizeBytes: integer(), models: json<HeldRelease['models']>() })
+const LIST_HELD = query('artifacts.listHeld', held, (words) => {
+  const models = words.either(`json_extract(lock, '$.models')`, `(lock::json -> 'models')::text`)
+  return `SELECT release_id, coalesce(size_bytes, 0) AS size_bytes, coalesce(${models}, '[]') AS models FROM build_artifact
+    WHERE account_id = :accountId AND status = 'ready'
+      AND (finished_at > :finishedAfter OR ${words.isIn('release_id', ':releaseIds')})`
+})
 
 const logState = pick(buildArtifact, 'logBytes', 'isLogTruncated')
 const LOG_STATE = query('artifacts.logState', logState, (words) =>
@@ -174,6 +182,9 @@ export const artifactQueue = defineStore<ArtifactQueue>('artifacts', {
   ),
   requeue: durable(function* (artifactId, at) {
     return (yield* run(REQUEUE, { artifactId, at })) > 0
+  }),
+  listHeld: read(function* (wanted) {
+    return yield* all(LIST_HELD, wanted)
   }),
   listReady: read(function* () {
     return (yield* all(LIST_READY)).map(({ sizeBytes, finishedAt, ...rest }) => ({
