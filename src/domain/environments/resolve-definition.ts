@@ -151,7 +151,7 @@ export function createRegistryReport(lookup: PackLookup) {
       const problem = lookup.problem()
       return {
         notInRegistry: [...missing],
-        registryPending: [...pending],
+        ...(pending.size > 0 && { registryPending: [...pending] }),
         ...(isNewest && { pinnedToLatest: true }),
         ...(problem !== null && { registryProblem: problem }),
       }
