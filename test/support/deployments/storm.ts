@@ -47,8 +47,8 @@ interface StormReport {
 }
 
 const DONE = 'succeeded'
-const ADMIN_TOKEN = 'admin-token-of-this-test'
-const TARGET = { os: 'linux', gpu: 'cpu' } as const
+export const ADMIN_TOKEN = 'admin-token-of-this-test'
+export const TARGET = { os: 'linux', gpu: 'cpu' } as const
 
 /** What is told of each bad build. */
 const REASONS = {
@@ -231,7 +231,7 @@ async function openHouse(processes: 1 | 2): Promise<House> {
 type Api = (method: string, at: string, body?: object, key?: string) => Promise<Answer>
 
 /** An account with one build, of which releases are cut. */
-async function openStudio(house: House) {
+export async function openStudio(house: Pick<House, 'ask'>) {
   const admin = (at: string, body: object) =>
     house.ask(`/admin/v1${at}`, {
       ...{ method: 'POST', body: JSON.stringify(body), headers: { authorization: `Bearer ${ADMIN_TOKEN}` } },
@@ -270,7 +270,7 @@ async function openStudio(house: House) {
     return json.blobId
   }
 
-  async function release(definition: object, whileBuilding: () => Promise<void>) {
+  async function release(definition: object, whileBuilding: () => Promise<void> = async () => {}) {
     const change = { definition: { baseComfyVersion: 'v0.3.40', ...definition }, expectedUpdatedAt: null }
     // What one request leaves is what the next one cuts: releases of one build are cut one at a time.
     const saved = await api('PATCH', `/builder/v1/builds/${build.id}`, change)
@@ -299,7 +299,7 @@ async function openStudio(house: House) {
   }
 
   return {
-    ...{ api, versions },
+    ...{ api, versions, upload, release },
     cut: ({ whileBuilding = async () => {} }: { readonly whileBuilding?: () => Promise<void> }) =>
       inTurn(async () => {
         const told = await release({ customNodes: await packOf() }, whileBuilding)
@@ -326,7 +326,7 @@ async function openStudio(house: House) {
   }
 }
 
-function largeModel(bytes: number): Buffer {
+export function largeModel(bytes: number): Buffer {
   const header = Buffer.from(JSON.stringify({ w: { dtype: 'U8', shape: [bytes], data_offsets: [0, bytes] } }))
   const length = Buffer.alloc(8)
   length.writeBigUInt64LE(BigInt(header.length))
