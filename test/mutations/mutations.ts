@@ -247,8 +247,8 @@ export const MUTATIONS: readonly Mutation[] = [
     area: 'claims',
     fault: 'a job whose time is over is run',
     in: CLAIM,
-    find: ' AND expires_at > ',
-    replace: ' AND 1e18 > ',
+    find: 'AND coalesce(queue_until, expires_at) > ',
+    replace: 'AND 1e18 > ',
     tests: jobStore,
   },
   {

@@ -36,7 +36,7 @@ const CLAIMED = `${jobRow.columns}, lease_id, run_id, needs, engine_id, engine_l
     SELECT json_group_array(json_object('name', name, 'hash', hash, 'sizeBytes', size_bytes, 'contentType', content_type))
     FROM (SELECT * FROM job_input WHERE seq = job.seq ORDER BY position)), NULL) AS inputs`
 
-// A job whose time is over is left to the sweep that ends it. Of the accounts the one with the fewest running jobs comes first,
+// A job whose time is over is left to the sweep that ends it; a wish to wait never reaches beyond the job's own time. Of the accounts the one with the fewest running jobs comes first,
 // then the one that was served longest ago: a long queue of one account does not hold up the first job of another.
 const TAKE_ANY = query(
   'jobs.claimAny',
@@ -46,7 +46,7 @@ const TAKE_ANY = query(
   WHERE seq = (
     SELECT head FROM (
       SELECT running, served, (
-        SELECT seq FROM job WHERE status = 'queued' AND account_id = account.id AND pool = :pool AND expires_at > :now
+        SELECT seq FROM job WHERE status = 'queued' AND account_id = account.id AND pool = :pool
           AND coalesce(queue_until, expires_at) > :now AND priority > ${HELD_LIMIT}
         ORDER BY priority DESC, seq LIMIT 1) AS head
       FROM account INDEXED BY account_waiting
@@ -57,7 +57,7 @@ const TAKE_ANY = query(
 
 const firstOf = (condition: string, order: string) => `
   (SELECT next.seq FROM job AS next INDEXED BY job_lane
-   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = :pool AND next.expires_at > :now
+   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = :pool
      AND coalesce(next.queue_until, next.expires_at) > :now AND ${condition}
    ORDER BY ${order} next.priority DESC, next.seq LIMIT 1)`
 
