@@ -74,7 +74,7 @@ export interface JobDetail extends Omit<Summary, 'error'> {
   readonly links: { readonly raw: string; readonly workflow: string; readonly log: string }
 }
 
-export type NodeState = 'waiting' | 'running' | 'done' | 'cached' | 'failed' | 'skipped'
+export type NodeState = 'waiting' | 'running' | 'done' | 'cached' | 'failed' | 'interrupted' | 'skipped'
 
 export interface NodeSpan {
   readonly id: string

@@ -188,6 +188,7 @@ function readColours(host: HTMLElement): CanvasColours {
     done: read('succeeded'),
     cached: read('dim'),
     failed: read('failed'),
+    interrupted: read('dim'),
     skipped: read('edge'),
     heat: read('warning'),
   }

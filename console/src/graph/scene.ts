@@ -92,6 +92,7 @@ const STATE_WORDS: Readonly<Record<NodeState, string>> = {
   done: '✓',
   cached: 'cached',
   failed: '✗ failed',
+  interrupted: '■ stopped',
   skipped: 'not run',
 }
 

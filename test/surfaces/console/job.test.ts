@@ -112,6 +112,31 @@ test('live: everything as it is, each node that changes, outputs, and the end', 
   for (const { event, data } of rest) if (event === 'log') checkAgainstSchema('LogLine', data)
 })
 
+test('a node that a cancel stopped is interrupted and ended with its job; one whose turn did not come was skipped', async () => {
+  const engine = createFakeEngine()
+  await using app = await startTestApp({ overrides: { engine } })
+  const client = createConsoleClient(app.url)
+  const id = await client.submit({
+    '1': SAVE,
+    '2': { class_type: 'FakeHang', inputs: {} },
+    '3': SAVE,
+  })
+  await engine.untilRuns(1)
+  using live = openEvents(app.url, `/console/v1/jobs/${id}/live`)
+  await until(live, ({ event, data }) => event === 'node' && data.id === '2' && data.state === 'running')
+  await call(app.url, `/api/v2/jobs/${id}/cancel`, { method: 'POST' })
+  const told = await until(live, ({ event, data }) => event === 'node' && data.id === '2' && data.state !== 'running')
+  await client.untilStatus(id, 'canceled')
+  const { completed_at: end } = (await client.ask('GET', JOB, `/jobs/${id}`)).json
+  assert.deepEqual([told.data.state, told.data.ended_at], ['interrupted', end])
+  const { nodes } = (await client.ask('GET', `${JOB}/nodes`, `/jobs/${id}/nodes`)).json
+  assert.deepEqual(
+    nodes.map(({ state }: { state: string }) => state),
+    ['done', 'interrupted', 'skipped'],
+  )
+  assert.equal(nodes[1].ended_at, end)
+})
+
 test('the layout is where an editor had put the nodes, and nothing else of what it sent', async () => {
   await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
   const client = createConsoleClient(app.url)

@@ -298,6 +298,7 @@ const LOOKS: Readonly<Record<NodeState, StateLook>> = {
   done: ['check', 'done', 'succeeded'],
   cached: ['copy', 'cached', 'queued'],
   failed: ['cross', 'failed', 'failed'],
+  interrupted: ['stop', 'interrupted', 'canceled'],
   skipped: ['stop', 'not run', 'canceled'],
 }
 

@@ -104,6 +104,7 @@ function Row({ span, stretch, scale }: RowProps) {
         />
         <span class="bar-label number" style={labelAt(scale, stretch.from, stretch.to)}>
           {span.state === 'failed' && '✗ '}
+          {span.state === 'interrupted' && 'interrupted after '}
           {formatSpan(stretch.to - stretch.from)}
         </span>
       </span>

@@ -39,9 +39,7 @@ export function useJob(id: string): WatchedJob {
     takeSnapshot([detail])
     if (nodes !== null) {
       const news = isEnded(detail.status) ? null : heard
-      parts.spans.value = new Map(
-        nodes.nodes.map((span) => [span.id, { ...withEnd(span, detail), ...news?.get(span.id) }]),
-      )
+      parts.spans.value = new Map(nodes.nodes.map((span) => [span.id, { ...span, ...news?.get(span.id) }]))
       parts.isCut.value = nodes.is_cut
     }
     return detail
@@ -74,11 +72,6 @@ export function useJob(id: string): WatchedJob {
     if (mark !== `${detail.status} ${detail.outputs} ${detail.attempt}`) again()
   }, [mark, detail])
   return { job, summary, preview, ...parts }
-}
-
-/** A node that did not run to its end ended with its job. */
-function withEnd(span: NodeSpan, { completed_at: completedAt }: JobDetail): NodeSpan {
-  return span.state === 'running' || span.ended_at !== null ? span : { ...span, ended_at: completedAt }
 }
 
 function throttle(deed: () => void, ms: number): () => void {

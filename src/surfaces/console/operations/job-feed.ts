@@ -204,7 +204,7 @@ class JobFeed implements SharedSource {
     const { nodeId, startedAtMs, step, steps } = span
     return {
       ...{ id: nodeId, attempt: this.#job?.attempt ?? null, state: stateOf(shownJob, nodeId, span) },
-      ...{ started_at: toTime(startedAtMs), ended_at: toTime(endOf(shownJob, nodeId, span)), step, steps },
+      ...{ started_at: toTime(startedAtMs), ended_at: toTime(endOf(shownJob, span)), step, steps },
     }
   }
 

@@ -186,7 +186,7 @@ function toNodesView(job: Job, nodes: ReadonlyMap<string, NodeFacts>, shown: Sho
       ...{ id, class_type: classType, title },
       state: stateOf(job, id, span),
       started_at: toTime(span?.startedAtMs),
-      ended_at: toTime(span === null ? null : endOf(job, id, span)),
+      ended_at: toTime(span === null ? null : endOf(job, span)),
       step: span?.step ?? null,
       steps: span?.steps ?? null,
       outputs: outputs.get(id) ?? 0,
@@ -201,17 +201,14 @@ export function stateOf(job: Pick<Job, 'status' | 'error'>, nodeId: string, span
   if (span === null) return hasEnded ? 'skipped' : 'waiting'
   if (span.startedAtMs === null) return 'cached'
   if (span.endedAtMs !== null) return 'done'
-  return hasEnded ? 'skipped' : 'running'
+  if (!hasEnded) return 'running'
+  return job.status === 'succeeded' ? 'done' : 'interrupted'
 }
 
-/** A failed node ended with its job: engines report no separate end for it. */
-export function endOf(
-  job: Pick<Job, 'status' | 'error' | 'completedAt'>,
-  nodeId: string,
-  span: NodeSpan,
-): number | null {
+/** A node at work when its job ended, ended with it: engines report no separate end for it. */
+export function endOf(job: Pick<Job, 'status' | 'completedAt'>, span: NodeSpan): number | null {
   if (span.endedAtMs !== null || span.startedAtMs === null) return span.endedAtMs
-  return stateOf(job, nodeId, span) === 'failed' ? (job.completedAt?.getTime() ?? null) : null
+  return isTerminal(job.status) ? (job.completedAt?.getTime() ?? null) : null
 }
 
 export function toTime(ms: number | null | undefined): string | null {
