@@ -18,6 +18,7 @@ import {
   type BuildPhase,
   type BuildRequest,
   type BuiltRelease,
+  type TidyBefore,
 } from '../../domain/environments/builder.ts'
 import { type BuildTarget, targetText } from '../../domain/environments/definition.ts'
 import { whyTooMuch } from '../../domain/environments/disk-quota.ts'
@@ -345,11 +346,11 @@ function watchDisk({ options, shop }: Parts, full: AbortController): AbortContro
 }
 
 async function keepOnly(
-  { folders, models, shop }: Parts,
+  { options, folders, models, shop }: Parts,
   isKept: (releaseId: string) => Promise<boolean>,
-  finishedBefore: Date,
+  before: TidyBefore,
 ): Promise<number> {
-  const freed = await folders.keepOnly(isKept, finishedBefore)
+  const freed = await folders.keepOnly(isKept, before.finished)
   using lock = tryLock(folders.lockOf(MODELS_LOCK))
   // A build may have brought models that no release names yet, and have files of its own lying about.
   if (lock === null) return freed
@@ -358,5 +359,5 @@ async function keepOnly(
   const kept = new Set(
     (await folders.all()).flatMap(({ lock: { models: locked } }) => locked.map(({ sha256 }) => sha256)),
   )
-  return freed + (await models.keepOnly(kept))
+  return freed + (await models.keepOnly(kept, (await hasRoom(options, shop.root)) ? before.fetched : null))
 }

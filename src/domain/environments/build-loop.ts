@@ -42,6 +42,8 @@ interface BuildTimes {
   readonly keepYoungMs: number
   /** For so long a release may wait for its first deployment; later it is made again from its lock. */
   readonly keepUnusedMs: number
+  /** A model that came for a build which failed, or a part of one, may be what the next build goes on with. */
+  readonly keepFetchedMs: number
   readonly writeLogEveryMs: number
 }
 
@@ -52,6 +54,7 @@ const USUAL: BuildTimes = {
   tidyEveryMs: 600_000,
   keepYoungMs: 600_000,
   keepUnusedMs: 7 * 86_400_000,
+  keepFetchedMs: 86_400_000,
   writeLogEveryMs: 500,
 }
 // A builder that was killed in the middle of it three times is perhaps killed by it.
@@ -103,7 +106,7 @@ export function createBuildLoop(deps: BuildLoopDeps): BuildLoop {
     const isBusy = await buildNext()
     const now = clock.now().getTime()
     if (now - tidiedAt >= times.tidyEveryMs) {
-      await tidy({ ...deps, times }, new Date(now - times.keepYoungMs))
+      await tidy({ ...deps, times }, now)
       tidiedAt = now
     }
     return isBusy
@@ -139,13 +142,14 @@ interface OneBuild extends BuildLoopDeps {
   readonly times: BuildTimes
 }
 
-async function tidy({ queue, builder, usedReleases, log, times }: OneBuild, finishedBefore: Date): Promise<void> {
-  const unusedSince = finishedBefore.getTime() - times.keepUnusedMs
+async function tidy({ queue, builder, usedReleases, log, times }: OneBuild, nowMs: number): Promise<void> {
+  const before = { finished: new Date(nowMs - times.keepYoungMs), fetched: new Date(nowMs - times.keepFetchedMs) }
+  const unusedSince = before.finished.getTime() - times.keepUnusedMs
   const fresh = (await queue.listReady()).filter(({ finishedAt }) => finishedAt.getTime() > unusedSince)
   const kept = new Set(fresh.map(({ releaseId }) => releaseId))
   // Asked anew for each: a deployment may have been moved to it while others were removed.
   const isKept = async (releaseId: string) => kept.has(releaseId) || (await usedReleases()).includes(releaseId)
-  const freedBytes = await builder.keepOnly(isKept, finishedBefore)
+  const freedBytes = await builder.keepOnly(isKept, before)
   if (freedBytes > 0) log.info({ freedBytes }, 'removed releases that no deployment uses or can go back to')
 }
 

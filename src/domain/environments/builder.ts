@@ -72,8 +72,15 @@ export interface Builder {
   /** null: it was not built here, or is gone. */
   find(releaseId: string, target: BuildTarget): Promise<ReleaseFolder | null>
   /**
-   * Removes the folders of releases that are not kept and were finished before then, and what builds left behind. Each is asked
-   * about just before it would go. Resolves with the bytes that were freed.
+   * Removes the folders of releases that are not kept, and what builds left behind. Each is asked about just before it would go.
+   * Resolves with the bytes that were freed.
    */
-  keepOnly(isKept: (releaseId: string) => Promise<boolean>, finishedBefore: Date): Promise<number>
+  keepOnly(isKept: (releaseId: string) => Promise<boolean>, before: TidyBefore): Promise<number>
+}
+
+/** What is younger stays, although nothing names it. */
+export interface TidyBefore {
+  readonly finished: Date
+  /** Models that no release has, whole or in part: the next build may go on with them. A full folder does not wait for it. */
+  readonly fetched: Date
 }

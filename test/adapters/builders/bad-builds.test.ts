@@ -86,7 +86,7 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
     const pack = zipped('locked', packFiles('A', { requirements: 'changing' }))
     await writeWheel(bench.wheels, { name: 'changing', version: '1.0' })
     const { lock } = await bench.build({ customNodes: [pack] }, { releaseId: 'first' })
-    await bench.builder.keepOnly(async (id) => id === 'pinned', new Date())
+    await bench.keepOnly(async (id) => id === 'pinned')
     await rm(path.join(bench.folder, 'builder', 'cache'), { recursive: true, force: true })
     await writeWheel(bench.wheels, { name: 'changing', version: '1.0', code: 'EVIL = True' })
     const failure = await bench
@@ -242,7 +242,7 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
       /^freeze: model loras\/m\.safetensors: its sha256 is [0-9a-f]{64}, and a{64} was wanted/,
     )
     // What an address gave at first it must give again, even when the model itself is gone.
-    await bench.builder.keepOnly(async () => false, new Date())
+    await bench.keepOnly(async () => false)
     await writeFile(path.join(served, 'm.safetensors'), tinyModel('another'))
     assert.match(await fails({ models: [model] }), /the file was changed where it lies/)
     await rm(path.join(served, 'm.safetensors'))
@@ -261,6 +261,22 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
       'https://169.254.169.254/x.safetensors',
     ])
       assert.match(await fails({ models: [{ ...model, sourceUri: inner }] }), /is refused/)
+  })
+
+  test('a download that breaks again and again goes on with the next build, also when the builder tidies in between', async () => {
+    await writeFile(path.join(served, 'long.safetensors'), tinyModel('long'.repeat(3_000_000)))
+    const sourceUri = `${server.origin}/long.safetensors`
+    const models = [{ type: 'loras', filename: 'long.safetensors', sourceUri }]
+    server.cutAfter = 1_000_000
+    assert.match(await fails({ models }), /^freeze: model loras\/long\.safetensors: .* cut the release again to go on/)
+    server.cutAfter = null
+    const tidied = { finished: new Date('9999-01-01'), fetched: new Date(Date.now() - 60_000) }
+    await bench.builder.keepOnly(async () => false, tidied)
+    server.asked.length = 0
+    await bench.build({ models }, { releaseId: 'long' })
+    assert.match(server.asked[0]?.headers.range ?? '', /^bytes=[1-9]\d*-$/)
+    await using small = await bench.reopen({ maxBytes: 1 })
+    assert.ok((await small.keepOnly(async () => false, tidied)) > 12_000_000, 'a full folder does not wait')
   })
 
   test('a Python, a version or a target that is not here is told with what there is', async () => {

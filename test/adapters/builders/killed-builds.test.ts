@@ -65,7 +65,7 @@ while os.path.exists(${JSON.stringify(hold)}):
   assert.deepEqual(built.classes, { stubborn: ['Stubborn'] })
   const left = await readdir(path.join(bench.folder, 'builder/releases/release-1/linux-cpu'))
   assert.equal(left.length, 2, 'the release and its mark are all that there is')
-  await bench.builder.keepOnly(async (id) => id === 'release-1', new Date())
+  await bench.keepOnly(async (id) => id === 'release-1')
   assert.deepEqual(await readdir(path.join(bench.folder, 'builder/scratch')), [])
   assert.ok(await bench.builder.find('release-1', CPU))
 })

@@ -18,6 +18,7 @@ export const withoutUv: string | false =
 
 export const CPU = { os: 'linux', gpu: 'cpu' } as const
 const GIB = 2 ** 30
+const LATER = new Date('9999-01-01')
 
 export interface BuildBench extends AsyncDisposable {
   readonly folder: string
@@ -30,6 +31,8 @@ export interface BuildBench extends AsyncDisposable {
     definition: BuildDefinition,
     more?: Partial<BuildRequest> & { readonly lock?: ReleaseLock | null },
   ): ReturnType<Builder['build']>
+  /** Removes all but the releases that are kept, whatever its age. */
+  keepOnly(isKept: (releaseId: string) => Promise<boolean>): Promise<number>
   /** Another one over the same folders. */
   reopen(options?: Partial<BuilderOptions>): Promise<Builder & AsyncDisposable>
 }
@@ -59,6 +62,7 @@ export async function openBuildBench(
         signal: new AbortController().signal,
         ...more,
       }),
+    keepOnly: (isKept) => builder.keepOnly(isKept, { finished: new Date(), fetched: LATER }),
     reopen: (others = {}) => openBuilder({ ...given, ...others }),
     async [Symbol.asyncDispose]() {
       await builder[Symbol.asyncDispose]()

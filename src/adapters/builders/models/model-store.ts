@@ -88,15 +88,17 @@ export class ModelStore {
     return { type: model.type, filename: model.filename, sha256, sizeBytes, from }
   }
 
-  /** Removes all that is not in `kept`. Resolves with the bytes that were freed. */
-  async keepOnly(kept: ReadonlySet<string>): Promise<number> {
+  /** Removes what is not in `kept` and was fetched before then; null: whenever. Resolves with the bytes that were freed. */
+  async keepOnly(kept: ReadonlySet<string>, fetchedBefore: Date | null): Promise<number> {
     let freed = 0
     for (const folder of (await readdir(this.#models).catch(nullWhenMissing)) ?? []) {
       if (folder === 'addresses') continue
       for (const name of await readdir(join(this.#models, folder))) {
         if (folder !== 'parts' && kept.has(name)) continue
         const path = join(this.#models, folder, name)
-        freed += (await stat(path).catch(nullWhenMissing))?.size ?? 0
+        const found = await stat(path).catch(nullWhenMissing)
+        if (found === null || (fetchedBefore !== null && found.mtime >= fetchedBefore)) continue
+        freed += found.size
         await rm(path, { force: true })
       }
     }
