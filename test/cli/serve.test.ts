@@ -98,6 +98,19 @@ describe('atelier serve', () => {
     }
   })
 
+  test('a server that cannot be reached is told with the reason at the start, to whoever runs a workflow, and in its job', async () => {
+    const flags = ['--comfyui', 'http://127.0.0.1:9', '--engine-wait', '1s', '--data-dir', path.join(folder, 'away')]
+    await using server = await spawnServer(flags)
+    const why = /127\.0\.0\.1:9 \W*starting[;:] \S+ no connection \(ECONNREFUSED\): nothing listens at this address/
+    const run = await runAtelier(['run', path.join(EXAMPLES, 'greeting.json'), '--base-url', server.url], {
+      onStderr: (text, child) => void (why.test(text) && child.kill('SIGINT')),
+    })
+    assert.match(run.stderr, /waiting: the engines that can run it are away/)
+    assert.match(run.stderr, why)
+    assert.equal(run.code, 130)
+    assert.match(server.output(), why)
+  })
+
   test('a stop while it still starts ends it, whatever it waits for', async () => {
     // An engine that takes the connection and says nothing: the start would wait an hour for it.
     const met = Promise.withResolvers<void>()

@@ -12,6 +12,7 @@ import {
   toFields,
 } from '../server/job-answers.ts'
 import { printLine, type Terminal, toPrintable } from '../terminal.ts'
+import { tellWait } from './tell-wait.ts'
 
 export interface RunDisplay extends FollowDisplay {
   say(text: string): void
@@ -95,7 +96,7 @@ interface FollowDisplay {
 }
 
 interface FollowOptions {
-  readonly display: FollowDisplay
+  readonly display: RunDisplay
   readonly signal: AbortSignal
 }
 
@@ -103,7 +104,22 @@ const IDLE_MS = 45_000
 // Longer than a restart with recovery takes.
 const AWAY_MS = 60_000
 
+/** Until the job has ended. Beside its progress it is told why it waits, where it waits for long. */
 export async function followJob(client: RunClient, job: JobView, options: FollowOptions): Promise<JobView> {
+  const over = new AbortController()
+  const telling = tellWait(client, job, {
+    display: options.display,
+    signal: AbortSignal.any([over.signal, options.signal]),
+  })
+  try {
+    return await followToEnd(client, job, options)
+  } finally {
+    over.abort(null)
+    await telling
+  }
+}
+
+async function followToEnd(client: RunClient, job: JobView, options: FollowOptions): Promise<JobView> {
   const backoff = createBackoff({ firstMs: 500, maxMs: 4000 })
   let current = job
   let awaySince: number | null = null

@@ -9,7 +9,16 @@ import { settlesWithin } from '../../../lib/waiting/sleep.ts'
 import type { App } from '../../app.ts'
 import type { Config } from '../../config/config.ts'
 import { addSettingFlags, loadFromCommandLine, printWarnings } from '../setting-flags.ts'
-import { CommandError, EXIT, exitOfStore, type Finish, printLine, readVersion, type Terminal } from '../terminal.ts'
+import {
+  CommandError,
+  EXIT,
+  exitOfStore,
+  type Finish,
+  printLine,
+  readVersion,
+  type Terminal,
+  toPrintable,
+} from '../terminal.ts'
 import { openLog } from './open-log.ts'
 
 const END_START_WITHIN_MS = 2000
@@ -136,12 +145,19 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ')
 }
 
+/** An engine that is not ready has a line of its own, with the reason. */
 function toEngineLine({ fleet }: App): string {
-  return fleet
-    .status()
-    .map(({ id, state }) => (state === 'ready' ? id : `${id} (${state})`))
-    .join(', ')
+  const engines = fleet.status()
+  const ready = engines.filter(({ state }) => state === 'ready').map(({ id }) => id)
+  const others = engines
+    .filter(({ state }) => state !== 'ready')
+    .map(
+      ({ id, state, reason, lastError }) => `${id} (${[state, reason ?? lastError?.message ?? []].flat().join('; ')})`,
+    )
+  return [...(ready.length === 0 ? [] : [ready.join(', ')]), ...others].map(toPrintable).join(BELOW)
 }
+
+const BELOW = `\n${' '.repeat('  engines       '.length)}`
 
 const NO_CONSOLE = 'nothing: the console was not built (npm ci && npm run build:console, then start again)'
 

@@ -1,6 +1,7 @@
 /** A server that cannot be used is said in the log: soon, with its name and the reason, and again only when that changes. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer, type ServerResponse } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +12,7 @@ import type { ComfyServer } from '../../../src/adapters/engines/comfyui/comfy-bo
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import { startTlsFake } from '../../support/network/tls-fake.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { BOUNDS } from './support/harness.ts'
 
@@ -61,11 +63,53 @@ describe('a server that cannot be used', () => {
     assert.equal(found[0]?.engine, 'gpu-7')
     const failed = await open({ kind: 'remote', url: new URL(url) }, log)
     await until(2)
-    assert.match(found[1]?.reason ?? '', /no connection \(ECONNREFUSED\)/)
+    assert.match(
+      found[1]?.reason ?? '',
+      /no connection \(ECONNREFUSED\): nothing listens at this address: start ComfyUI/,
+    )
     // Some more tries of both.
     await failed.untilReady(AbortSignal.timeout(400))
     await failed[Symbol.asyncDispose]()
     assert.equal(found.length, 2)
+  })
+
+  test("what answers there is told apart: a locked door, no ComfyUI, a proxy alone, a stranger's certificate, no TLS", async () => {
+    const { found, until, log } = collectWarnings()
+    const answers: Record<string, (response: ServerResponse) => void> = {
+      locked: (response) => response.writeHead(401).end(),
+      shut: (response) => response.writeHead(403).end(),
+      elsewhere: (response) => response.writeHead(404).end(),
+      page: (response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end('<html>'),
+      proxy: (response) => response.writeHead(502).end(),
+    }
+    const plain = createHttpServer((request, response) => {
+      answers[(request.url ?? '').split('/')[1]]?.(response)
+    })
+    await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
+    const { port } = plain.address() as { port: number }
+    await using secret = await startTlsFake((_request, response) => response.end('{}'))
+    const told: [address: string, reason: RegExp][] = [
+      [`http://127.0.0.1:${port}/locked`, /answered 401: it wants a user and a password/],
+      [`http://127.0.0.1:${port}/shut`, /answered 403: .*does not let this service in/],
+      [`http://127.0.0.1:${port}/elsewhere`, /answered 404: what answers at this address is not a ComfyUI/],
+      [`http://127.0.0.1:${port}/page`, /is not a ComfyUI/],
+      [`http://127.0.0.1:${port}/proxy`, /answered 502: a proxy answers, and no ComfyUI behind it/],
+      [`https://127.0.0.1:${port}`, /it does not speak TLS: write http:/],
+      [`https://127.0.0.1:${secret.port}`, /nobody here knows who signed its certificate/],
+      ['http://no-such-name.invalid:8188', /no machine is known by this name|could not be looked up/],
+    ]
+    try {
+      for (const [address, reason] of told) {
+        const before = found.length
+        const engine = await open({ kind: 'remote', url: new URL(address) }, log)
+        await until(before + 1)
+        await engine[Symbol.asyncDispose]()
+        assert.match(found[before]?.reason ?? '', reason, address)
+      }
+    } finally {
+      plain.closeAllConnections()
+      await new Promise((resolve) => plain.close(resolve))
+    }
   })
 
   test('it accepts connections and never answers: logged before any call times out', async () => {

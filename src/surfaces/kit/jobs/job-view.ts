@@ -90,7 +90,10 @@ interface WaitFacts {
   /** Those of the job's pool. */
   readonly engines: readonly ListedEngine[]
   readonly availability: EngineAvailability
-  /** Whether engines are named that cannot run the job: to its operator they say what to add, to others they are no business. */
+  /**
+   * Whether engines are named that cannot run the job, and what is wrong with those that are away: to its operator they say what to do,
+   * to others they are no business.
+   */
   readonly showsUnable: boolean
   readonly estimateSeconds: number | null
   /** What keeps the account's jobs from being taken in this pool. */
@@ -103,7 +106,10 @@ export function toWaitView({ summary, terms }: JobDetails, facts: WaitFacts) {
   const { standing, engines, availability, showsUnable, pauses, now } = facts
   if (summary.status !== 'queued') return null
   const needs = readTerms(terms ?? '')
-  const views = engines.map((engine) => toEngineView(engine, needs, availability))
+  const views = engines.map((engine) => {
+    const view = toEngineView(engine, needs, availability)
+    return showsUnable && view.is_able ? { ...view, why_not: whyAway(engine) ?? view.why_not } : view
+  })
   const { running, maxRunning } = standing
   const isHeld = summary.notBefore !== null && summary.notBefore > now
   const isAtLimit = maxRunning !== null && running >= maxRunning
@@ -168,6 +174,13 @@ export function toEngineView(
   const isAble = missing === null
   const whyNot = !isAble ? `lacks ${missing}` : state !== 'ready' ? state : running >= concurrency ? 'busy' : null
   return { id, state, is_able: isAble, running, slots: concurrency, why_not: whyNot }
+}
+
+/** Why an engine gets nothing just now, as its operator may read it. */
+function whyAway({ state, reason, lastError }: ListedEngine): string | null {
+  if (state === 'ready') return null
+  const why = reason ?? lastError?.message ?? null
+  return why === null ? null : `${state}: ${why}`
 }
 
 function reasonOf(engines: readonly EngineView[]): string {

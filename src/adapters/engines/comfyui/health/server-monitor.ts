@@ -18,6 +18,7 @@ import { RECYCLED } from '../launch/supervisor.ts'
 import { type ComfyApi, type Device, readDevice, readObjectInfo } from '../wire/comfy-api.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
 import { toText } from '../wire/socket-frames.ts'
+import { explainTrouble } from './explain-trouble.ts'
 
 interface ServerState {
   readonly state: 'starting' | 'ready' | 'lost'
@@ -240,7 +241,7 @@ export class ServerMonitor {
     const isGone = this.#refusals >= REFUSALS_OF_NOBODY
     if (isGone !== this.#state.isGone) this.#change({ isGone })
     const tries = isRefused ? 1 : isBusy() ? TRIES_BUSY : TRIES_IDLE
-    const message = error instanceof Error ? error.message : String(error)
+    const message = explainTrouble(error)
     if (this.#state.state === 'ready' && this.#failures >= tries) {
       log.warn({ err: error }, 'an engine does not answer any more')
       this.#change({ state: 'lost', lastError: this.#note(message) })
