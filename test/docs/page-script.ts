@@ -2,12 +2,16 @@
  * A page as the one shell script that a reader would make of it by pasting every block in order. It stops at the first command
  * that fails, inside pipes too. Two things differ from a terminal:
  *
- * - A service that runs in the foreground is put aside, as into a second terminal, and waited for; the next one takes its place.
+ * - A service that runs in the foreground is put aside, as into a second terminal, and waited for; the next one takes its place, as
+ *   after Ctrl-C.
  * - `command  # => text` states what the command prints, and fails when it prints anything else.
  */
 import type { Block } from './blocks.ts'
 
 const FOREGROUND = /^(npm start|npx atelier serve)(?=$|\s)(?!.*&\s*(#.*)?$)/
+/** In a terminal none of these gives the prompt back. */
+const HOLDS_TERMINAL = /^(npm start|npx (atelier|\S+\.tgz) (serve|work|mcp))(?=$|\s)(?!.*(&|--help)\s*(#.*)?$)/
+const IN_BACKGROUND = /^npx atelier start(?=$|\s)/
 const STATED = /^(\S.*\S)\s+# => (.*)$/
 const PUT_ASIDE = 'put_aside_service'
 const END_OF_TEXT = 'END_OF_THE_BLOCK'
@@ -76,8 +80,17 @@ function toCommands({ use, text, line }: Block): string | null {
   }
 }
 
+/** The commands of a pasted block that would never be reached, because the one before them holds the terminal. */
+export function linesNeverReached({ language, text }: Block): string[] {
+  if (language !== 'sh') return []
+  const commands = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'))
+  const holding = commands.findIndex((line) => HOLDS_TERMINAL.test(line))
+  return holding === -1 ? [] : commands.slice(holding + 1)
+}
+
 function toCommand(line: string): string {
   if (FOREGROUND.test(line)) return `${PUT_ASIDE} ${line}`
+  if (IN_BACKGROUND.test(line)) return `end_service\n${line}`
   const stated = STATED.exec(line)
   return stated === null ? line : `printed=$(${stated[1]})\nmust_print ${quote(stated[2])} "$printed"`
 }

@@ -11,7 +11,7 @@ import { readPrices } from '../../src/domain/credits/prices.ts'
 import { startFakeComfy } from '../support/engines/fake-comfyui/fake-comfyui.ts'
 import { type Block, readBlocks } from './blocks.ts'
 import { findInPath, openCleanCheckout, project, readPage } from './clean-checkout.ts'
-import { toScript } from './page-script.ts'
+import { linesNeverReached, toScript } from './page-script.ts'
 
 const PAGES = [...globSync(['*.md', 'docs/*.md', 'docs/coming-from/*.md', 'engine/*.md'], { cwd: project })].sort()
 const REPEATED = ['README.md', 'docs/router.md']
@@ -30,6 +30,18 @@ describe('pages', { concurrency: 3 }, () => {
       if (blocks.some(runs)) test('runs as one script', { skip }, () => runPage(page, blocks))
     })
   }
+})
+
+test('no block starts a service that holds the terminal and goes on after it', () => {
+  const pages = [...PAGES, ...globSync('deploy/*.md', { cwd: project })]
+  const found = pages.flatMap((page) =>
+    readBlocks(readPage(page)).flatMap((block) =>
+      linesNeverReached(block).map((line) => `${page}:${block.line}: ${line}`),
+    ),
+  )
+  assert.deepEqual(found, [])
+  const [block] = readBlocks('```sh\nnpx atelier serve --port 1   # here\ncurl http://127.0.0.1:1\n```')
+  assert.deepEqual(linesNeverReached(block), ['curl http://127.0.0.1:1'])
 })
 
 function checkAtRest({ use, language, text, line }: Block): void {
