@@ -139,9 +139,13 @@ interface EndpointPage {
   readonly has_more: boolean
 }
 
-/** By name; `after` is the last one of the page before. */
-export function listEndpoints(after: string | null, signal?: AbortSignal): Promise<EndpointPage> {
-  return getJson(`${ENDPOINTS}${after === null ? '' : `?after=${encodeURIComponent(after)}`}`, signal)
+/** By name; `after` is the last one of the page before. `areShared`: those of other accounts, in place of the account's own. */
+export function listEndpoints(
+  after: string | null,
+  { areShared = false, signal }: { readonly areShared?: boolean; readonly signal?: AbortSignal } = {},
+): Promise<EndpointPage> {
+  const asked = new URLSearchParams({ ...(after !== null && { after }), ...(areShared && { shared: 'true' }) })
+  return getJson(`${ENDPOINTS}${asked.size === 0 ? '' : `?${asked}`}`, signal)
 }
 
 export function getEndpoint(name: string, signal?: AbortSignal): Promise<Endpoint> {

@@ -141,13 +141,18 @@ export function readVersion(client: RunClient, name: string, selector: string): 
 // Far more than anybody reads.
 const MAX_LISTED = 10_000
 
-export async function listEndpoints(client: Pick<RunClient, 'call'>, max = MAX_LISTED): Promise<EndpointWire[]> {
+/** `areShared`: those of other accounts that may be called, in place of the account's own. */
+export async function listEndpoints(
+  client: Pick<RunClient, 'call'>,
+  { areShared }: { readonly areShared: boolean },
+): Promise<EndpointWire[]> {
   const found: EndpointWire[] = []
   for (;;) {
     const after = found.at(-1)
     const query = new URLSearchParams({ limit: '100', ...(after !== undefined && { after: after.name }) })
+    if (areShared) query.set('shared', 'true')
     const page = await askEndpoints<{ endpoints: EndpointWire[]; has_more: boolean }>(client, `?${query}`)
     found.push(...page.endpoints)
-    if (!page.has_more || page.endpoints.length === 0 || found.length >= max) return found.slice(0, max)
+    if (!page.has_more || page.endpoints.length === 0 || found.length >= MAX_LISTED) return found.slice(0, MAX_LISTED)
   }
 }

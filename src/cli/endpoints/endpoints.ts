@@ -69,7 +69,12 @@ const COMMANDS: readonly ServerCommand[] = [
     flags: [DECLARE],
     ask: preview,
   },
-  { usage: 'list', description: 'list the endpoints of the account', ask: list },
+  {
+    usage: 'list',
+    description: 'list the endpoints of the account',
+    flags: [['--shared', 'those of other accounts that may be called, as OWNER/NAME']],
+    ask: list,
+  },
   { usage: 'show <name>', description: 'one endpoint with its inputs', flags: [VERSION], ask: show },
   { usage: 'versions <name>', description: 'the versions of an endpoint, the newest first', ask: showVersions },
   {
@@ -162,8 +167,8 @@ export function addEndpoints(program: Command, terminal: Terminal, finish: Finis
   addServerCommands(endpoints, COMMANDS, { terminal, finish })
 }
 
-async function list(client: RunClient): Promise<Said> {
-  const endpoints = await listEndpoints(client)
+async function list(client: RunClient, _: readonly string[], options: Options): Promise<Said> {
+  const endpoints = await listEndpoints(client, { areShared: options['shared'] === true })
   return { answer: { endpoints }, lines: [toEndpointTable(endpoints)] }
 }
 

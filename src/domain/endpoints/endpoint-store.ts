@@ -63,6 +63,11 @@ export interface EndpointStore {
   find(key: EndpointKey): Promise<Endpoint | null>
   /** By name, after the given one. */
   list(accountId: string, page: { readonly after: string | null; readonly limit: number }): Promise<readonly Endpoint[]>
+  /** Those of other accounts that this one may call, by owner and name, after the given one. */
+  listShared(
+    accountId: string,
+    page: { readonly after: EndpointKey | null; readonly limit: number },
+  ): Promise<readonly Endpoint[]>
   /** The first by name that has this among the names in its settings under which image clients ask for it. */
   findByModel(accountId: string, model: string): Promise<Endpoint | null>
   /** null: it is unknown, or no longer at this revision. */

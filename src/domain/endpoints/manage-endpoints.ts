@@ -131,6 +131,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
   const versions = createVersionReader(found)
   const { findOwn: findAny, ...reach } = createReach(found, versions, {
     find: (key) => store.find(key),
+    listShared: (accountId, page) => store.listShared(accountId, page),
     versions: createVersionReader(store),
     isActive: deps.isActive ?? (() => true),
   })

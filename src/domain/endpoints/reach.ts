@@ -26,6 +26,11 @@ export interface Reach {
     caller: EndpointCaller,
     page: { readonly after: string | null; readonly limit: number },
   ): Promise<readonly Endpoint[]>
+  /** What other accounts let this one call, by owner and name. `after`: the last of the page before, as `owner/name`. */
+  listShared(
+    caller: EndpointCaller,
+    page: { readonly after: string | null; readonly limit: number },
+  ): Promise<readonly Endpoint[]>
   /** `reference`: a name, or a name and a version: `portrait`, `portrait@7`, `portrait@stable`, `portrait@latest`. */
   resolve(caller: EndpointCaller, reference: string): Promise<Resolved>
   /** As `find`, and likewise. */
@@ -54,6 +59,7 @@ const NUMBER = /^[1-9]\d{0,8}$/
 interface OthersEndpoints {
   /** Without what the service offers. */
   readonly find: EndpointStore['find']
+  readonly listShared: EndpointStore['listShared']
   readonly versions: FindVersion
   /** Whether the account may run anything. */
   readonly isActive: (accountId: string) => boolean
@@ -110,6 +116,7 @@ export function createReach(
       const names = namesWithin(caller.endpoints).filter((name) => name > (after ?? ''))
       return (await findMany(caller.accountId, names)).slice(0, limit)
     },
+    listShared: (caller, page) => listShared(others, caller, page),
     async findByModel(caller, model) {
       const { accountId, endpoints } = caller
       if (endpoints === null) return store.findByModel(accountId, model)
@@ -211,6 +218,46 @@ async function findOthers(others: OthersEndpoints | null, caller: EndpointCaller
   if (endpoint === null || !mayCall(caller.accountId, endpoint) || others?.isActive(endpoint.accountId) !== true)
     throw noEndpoint()
   return endpoint
+}
+
+/** A key for some endpoints has those of them that it may call; owners who may do nothing share nothing. */
+async function listShared(
+  others: OthersEndpoints | null,
+  caller: EndpointCaller,
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): Promise<readonly Endpoint[]> {
+  if (others === null) return []
+  const { accountId, endpoints } = caller
+  let from = after === null ? null : toKey(after)
+  if (endpoints !== null) {
+    const named = namesWithin(endpoints).map(toKey)
+    const next = named.filter((key) => key.accountId !== '' && (from === null || isBehind(key, from)))
+    const found = await Promise.all(next.toSorted((a, b) => (isBehind(a, b) ? 1 : -1)).map((key) => others.find(key)))
+    return found.filter((each) => each !== null && isOpenTo(others, accountId, each)).slice(0, limit) as Endpoint[]
+  }
+  const listed: Endpoint[] = []
+  for (;;) {
+    const page = await others.listShared(accountId, { after: from, limit })
+    listed.push(...page.filter((each) => isOpenTo(others, accountId, each)))
+    const last = page.at(-1)
+    if (page.length < limit || listed.length >= limit || last === undefined) return listed.slice(0, limit)
+    from = last
+  }
+}
+
+function isOpenTo(others: OthersEndpoints, accountId: string, endpoint: Endpoint): boolean {
+  const isOthers = endpoint.accountId !== accountId
+  return isOthers && mayCall(accountId, endpoint) && others.isActive(endpoint.accountId)
+}
+
+/** By owner, then by name. */
+function isBehind(one: EndpointKey, other: EndpointKey): boolean {
+  return one.accountId === other.accountId ? one.name > other.name : one.accountId > other.accountId
+}
+
+function toKey(called: string): EndpointKey {
+  const { owner, name } = readOwner(called)
+  return { accountId: owner ?? '', name }
 }
 
 /** `owner` null: it names none. */

@@ -87,6 +87,13 @@ export function readNumber(
   throw malformed(`${name} must be a whole number from 1 to ${max}`)
 }
 
+/** `true`, or `false`, which is the same as left out. Throws invalid_request. */
+export function readFlag(parameters: ReadonlyMap<string, string>, name: string): boolean {
+  const text = parameters.get(name) ?? 'false'
+  if (text === 'true' || text === 'false') return text === 'true'
+  throw malformed(`${name} must be true or false`)
+}
+
 function malformed(message: string): ServiceError {
   return new ServiceError('invalid_request', message)
 }

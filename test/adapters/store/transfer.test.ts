@@ -122,6 +122,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       },
     },
   ],
+  endpoint_caller: [{ caller: 'bob', account_id: 'ann', name: 'poster' }],
   endpoint_version: [
     {
       ...{ account_id: 'ann', name: 'poster', number: 1, hash: 'sha256:00', note: 'the first', created_at: 1 },

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { EndpointInput, EndpointVersion } from '../../../src/domain/endpoints/endpoint.ts'
-import type { Publish, Published } from '../../../src/domain/endpoints/endpoint-store.ts'
+import type { EndpointKey, Publish, Published } from '../../../src/domain/endpoints/endpoint-store.ts'
 import { NO_LIMITS } from '../../../src/domain/jobs/limits/run-limits.ts'
 import { at, START, type StoreOpener, shareStore, type WholeStoreUnderTest } from '../store-under-test.ts'
 
@@ -127,6 +127,37 @@ export function testEndpointStore(opener: StoreOpener<WholeStoreUnderTest>): voi
       assert.equal(await endpoints().find(stranger), null)
       assert.equal(await endpoints().findVersion(stranger, 1), null)
       assert.equal(await endpoints().remove(stranger, at(1)), false)
+    })
+
+    test('what others share with an account, or with every one, is listed to it by owner and name, page by page', async () => {
+      const [one, other] = (await Promise.all([newTenant(), newTenant()])).toSorted((a, b) =>
+        a.accountId < b.accountId ? -1 : 1,
+      )
+      const caller = randomUUID()
+      const sharedWith = (callers: readonly string[]) => ({ texts: { settings: { ...SETTINGS, callers } } })
+      await one.publish('b', 'x', sharedWith([caller, one.accountId]))
+      await one.publish('a', 'x', sharedWith([caller, '*']))
+      await one.publish('c', 'x', sharedWith([other.accountId]))
+      await other.publish('a', 'x', sharedWith(['*']))
+      await other.publish('b', 'x', sharedWith([]))
+      const owners = new Map<string, string>(
+        [one, other].map(({ accountId }, index) => [accountId, ['one', 'other'][index]] as const),
+      )
+      const listed = async (accountId: string, after: EndpointKey | null = null, limit = 1000) =>
+        (await endpoints().listShared(accountId, { after, limit }))
+          .filter((each) => owners.has(each.accountId))
+          .map((each) => `${owners.get(each.accountId)}/${each.name}`)
+      assert.deepEqual(await listed(caller), ['one/a', 'one/b', 'other/a'])
+      assert.deepEqual(await listed(caller, one.keyOf('a')), ['one/b', 'other/a'])
+      assert.deepEqual(await listed(caller, one.keyOf('a'), 1), ['one/b'])
+      assert.deepEqual(await listed(other.accountId), ['one/a', 'one/c'])
+      assert.deepEqual(await listed(one.accountId), ['other/a'])
+      await endpoints().change(one.keyOf('b'), 1, sharedWith(['someone']).texts, at(5))
+      await endpoints().remove(one.keyOf('a'), at(5))
+      assert.deepEqual(await listed(caller), ['other/a'])
+      await one.publish('a', 'x', { revision: null, ...sharedWith([caller]) })
+      await other.publish('a', 'y', sharedWith([]))
+      assert.deepEqual(await listed(caller), ['one/a'])
     })
 
     test('a version keeps the release that it was published on, and a list of versions tells it', async () => {

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, test } from 'node:test'
 import { type SharedApp, startShared, type Tenant } from '../../support/app/start-shared.ts'
+import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
 import { node } from '../../support/clients/checked-client.ts'
 import { card } from '../../support/endpoints/card.ts'
@@ -63,6 +64,8 @@ describe('an endpoint that another account may call', () => {
       },
       body: JSON.stringify({ inputs: more.inputs ?? { prompt: 'hello ' } }),
     })
+  const atelier = (tenant: Tenant, ...args: string[]) =>
+    runInProcess(args, { cwd: '.', env: { ATELIER_BASE_URL: app.url, ATELIER_TOKEN: tenant.key } })
   const patch = (name: string, body: object) =>
     owner.call(`${ENDPOINTS}/${name}`, { method: 'PATCH', body: JSON.stringify(body) })
   const balanceOf = async ({ id }: Tenant) =>
@@ -90,6 +93,29 @@ describe('an endpoint that another account may call', () => {
     assert.ok((await friend.call(pathname + search)).status < 400)
     const log = await friend.call(`/api/v2/jobs/${json.id}/logs`)
     assert.match(log.text, /1 of the files/)
+  })
+
+  test('is listed to whoever may call it, page by page, and to a key for some endpoints among those', async () => {
+    const listed = async (tenant: Pick<Tenant, 'call'>, query = '') =>
+      (await tenant.call(`${ENDPOINTS}?shared=true${query}`)).json
+    const namesOf = ({ endpoints }: { endpoints: readonly { name: string }[] }) => endpoints.map(({ name }) => name)
+    const all = await listed(friend)
+    assert.deepEqual([namesOf(all), all.has_more], [['acme/failing', 'acme/gated', 'acme/hiding'], false])
+    const [first] = all.endpoints
+    assert.deepEqual([first.owner, first.callers, first.deployment], ['other_account', [], null])
+    assert.equal((await friend.call(new URL(first.urls.self).pathname)).json.name, 'acme/failing')
+    assert.deepEqual(namesOf(await listed(friend, '&limit=1&after=acme/failing')), ['acme/gated'])
+    assert.equal((await listed(friend, '&limit=2')).has_more, true)
+    assert.deepEqual([namesOf(await listed(stranger)), namesOf(await listed(owner))], [[], []])
+    const key = await app.admin('POST', '/accounts/friend/keys', {
+      endpoints: ['acme/hiding@1', 'acme/none', 'hiding'],
+    })
+    const headers = { authorization: `Bearer ${key.json.text}` }
+    const some = await call(app.url, `${ENDPOINTS}?shared=true`, { headers })
+    assert.deepEqual(namesOf(some.json), ['acme/hiding'])
+    assert.equal((await friend.call(`${ENDPOINTS}?shared=yes`)).status, 400)
+    const { stdout } = await atelier(friend, 'endpoints', 'list', '--shared', '--json')
+    assert.deepEqual(namesOf(JSON.parse(stdout)), namesOf(all))
   })
 
   test('is the same as one that does not exist for everybody else, in every operation', async () => {
@@ -241,6 +267,7 @@ describe('an endpoint that another account may call', () => {
   test('is not there while its owner may do nothing', async () => {
     assert.equal((await app.admin('PATCH', '/accounts/acme', { status: 'suspended' })).status, 200)
     await waitUntil(async () => (await run(friend, 'acme/hiding', { wait: false })).status === 404)
+    assert.deepEqual((await friend.call(`${ENDPOINTS}?shared=true`)).json.endpoints, [])
     assert.equal((await app.admin('PATCH', '/accounts/acme', { status: 'active' })).status, 200)
   })
 })

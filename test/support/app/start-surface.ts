@@ -104,7 +104,13 @@ const noQueue: JobsV2Options['jobs']['queue'] = {
 const noEndpoints: JobsV2Options['endpoints'] = {
   endpoints: {
     ...{ draft: noConversion, publish: noConversion, find: noConversion, list: noConversion, change: noConversion },
-    ...{ moveAlias: noConversion, remove: noConversion, resolve: noConversion, listVersions: noConversion },
+    ...{
+      listShared: noConversion,
+      moveAlias: noConversion,
+      remove: noConversion,
+      resolve: noConversion,
+      listVersions: noConversion,
+    },
     ...{ findToCall: noConversion, resolveToCall: noConversion },
     ...{ findByModel: noConversion, findByHash: noConversion, compare: noConversion },
   },

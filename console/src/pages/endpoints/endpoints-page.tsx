@@ -72,7 +72,7 @@ export function EndpointsPage() {
 
 function List() {
   const after = query.value.get('after')
-  const resource = useResource(`endpoints ${after}`, (signal) => listEndpoints(after, signal))
+  const resource = useResource(`endpoints ${after}`, (signal) => listEndpoints(after, { signal }))
   return (
     <Loaded resource={resource} skeleton={<Skeleton rows={4} />}>
       {({ endpoints, has_more: hasMore }) => (

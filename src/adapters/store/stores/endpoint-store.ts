@@ -1,8 +1,9 @@
 /** Endpoints. Publishes of one endpoint come one after the other: each locks its row, and the account's, which counts them. */
-import type { Endpoint } from '../../../domain/endpoints/endpoint.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { type Endpoint, EVERYONE } from '../../../domain/endpoints/endpoint.ts'
 import type { EndpointStore, Publish, Published } from '../../../domain/endpoints/endpoint-store.ts'
-import { all, defineStore, durable, get, read, report, run, type Steps, together } from '../statements/operation.ts'
-import { command, insertInto, postgresOnly, query, selectFrom, upsertInto } from '../statements/statement.ts'
+import { all, defineStore, durable, get, read, report, run, type Steps } from '../statements/operation.ts'
+import { command, insertInto, postgresOnly, query, selectFrom, toRows, upsertInto } from '../statements/statement.ts'
 import { endpoint, endpointVersion } from '../tables/endpoints.ts'
 import { encode, integer, pick, type RowOf, shape } from '../tables/table.ts'
 import { findEndpointRuns } from './endpoint-runs.ts'
@@ -25,6 +26,26 @@ const LIST = query(
   'endpoints.list',
   endpoint,
   selectFrom(endpoint, 'WHERE account_id = :accountId AND is_removed = 0 AND name > :after ORDER BY name LIMIT :limit'),
+)
+// By each of the two names under which it is shared with the account, so that no more than a page is read of either.
+const sharedWith = (caller: string) => `SELECT * FROM (
+    SELECT account_id AS owner, name AS called FROM endpoint_caller
+    WHERE caller = ${caller} AND account_id <> :accountId AND (account_id, name) > (:owner, :after)
+    ORDER BY account_id, name LIMIT :limit) AS listed`
+const LIST_SHARED = query(
+  'endpoints.listShared',
+  endpoint,
+  ({ either }) => `
+    SELECT ${endpoint.columns}
+    FROM (${sharedWith(':accountId')} UNION ${sharedWith(`'${EVERYONE}'`)} ORDER BY 1, 2 LIMIT :limit) AS found
+    ${either('CROSS JOIN', 'JOIN')} endpoint ON account_id = owner AND name = called
+    WHERE is_removed = 0 ORDER BY account_id, name`,
+)
+const DROP_CALLERS = command('endpoints.dropCallers', `DELETE FROM endpoint_caller WHERE ${OWN}`)
+const INSERT_CALLERS = command(
+  'endpoints.insertCallers',
+  (words) => `INSERT INTO endpoint_caller (caller, account_id, name)
+    SELECT caller, :accountId, :name FROM ${words.rows(':callers', { caller: 'text' })} AS new`,
 )
 // Whether the text is a model or the deployment of the endpoint is decided by whoever reads the row.
 const FIND_BY_MODEL = query('endpoints.findByModel', endpoint, (words) =>
@@ -66,7 +87,16 @@ type StoredVersion = RowOf<typeof endpointVersion>
 const toEndpoint = ({ isRemoved: _, ...rest }: StoredEndpoint): Endpoint => rest
 const toVersion = ({ accountId: _, name: __, ...rest }: StoredVersion) => rest
 
-function* put(changed: StoredEndpoint): Steps<Endpoint> {
+const callersOf = (of: StoredEndpoint | undefined) =>
+  of === undefined || of.isRemoved ? [] : of.settings.callers.map((caller) => ({ caller }))
+
+/** `before` undefined: there was none. */
+function* put(changed: StoredEndpoint, before: StoredEndpoint | undefined): Steps<Endpoint> {
+  const [were, are] = [callersOf(before), callersOf(changed)]
+  const { accountId, name } = changed
+  const areOthers = !isDeepStrictEqual(were, are)
+  if (areOthers && were.length > 0) yield* run(DROP_CALLERS, { accountId, name })
+  if (areOthers && are.length > 0) yield* run(INSERT_CALLERS, { accountId, name, ...toRows('callers', are) })
   yield* run(PUT, encode(endpoint, changed))
   return toEndpoint(changed)
 }
@@ -104,7 +134,7 @@ function* publish(request: Publish): Steps<Published> {
   const made: StoredVersion = same ?? { ...key, ...version, number }
   if (same === undefined) yield* run(INSERT_VERSION, encode(endpointVersion, made))
   const lastVersion = Math.max(start.lastVersion, number)
-  const changed = yield* put({ ...start, currentVersion: number, lastVersion, revision: start.revision + 1 })
+  const changed = yield* put({ ...start, currentVersion: number, lastVersion, revision: start.revision + 1 }, before)
   return { outcome: 'published', endpoint: changed, version: toVersion(made), isNew: same === undefined }
 }
 
@@ -117,6 +147,10 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
   list: read(function* (accountId, { after, limit }) {
     return (yield* all(LIST, { accountId, after: after ?? '', limit })).map(toEndpoint)
   }),
+  listShared: read(function* (accountId, { after, limit }) {
+    const asked = { accountId, owner: after?.accountId ?? '', after: after?.name ?? '', limit }
+    return (yield* all(LIST_SHARED, asked)).map(toEndpoint)
+  }),
   findByModel: read(function* (accountId, model) {
     const found = yield* all(FIND_BY_MODEL, { accountId, quoted: JSON.stringify(model) })
     const first = found.find(({ settings }) => settings.models.includes(model))
@@ -125,13 +159,13 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
   change: durable(function* (key, revision, change, at) {
     const before = yield* get(LOCK, { ...key })
     if (before === undefined || before.isRemoved || before.revision !== revision) return null
-    return yield* put({ ...before, ...change, updatedAt: at, revision: revision + 1 })
+    return yield* put({ ...before, ...change, updatedAt: at, revision: revision + 1 }, before)
   }),
   setPrice: durable(function* (key, price, at) {
     const before = yield* get(LOCK, { ...key })
     if (before === undefined || before.isRemoved) return null
     const settings = { ...before.settings, price }
-    return yield* put({ ...before, settings, updatedAt: at, revision: before.revision + 1 })
+    return yield* put({ ...before, settings, updatedAt: at, revision: before.revision + 1 }, before)
   }),
   remove: durable(
     function* (key, at) {
@@ -139,10 +173,8 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
       if (before === undefined || before.isRemoved) return false
       const emptied = { ...before, title: '', description: '', aliases: {}, isRemoved: true, updatedAt: at }
       yield* dropShares(key)
-      yield* together(
-        run(DROP_VERSIONS, { ...key }),
-        run(PUT, encode(endpoint, { ...emptied, revision: before.revision + 1 })),
-      )
+      yield* run(DROP_VERSIONS, { ...key })
+      yield* put({ ...emptied, revision: before.revision + 1 }, before)
       return true
     },
     { isEssential: true },

@@ -44,6 +44,14 @@ export const endpoint = table('endpoint', ['accountId', 'name'], {
   isRemoved: flag(),
 })
 
+/** Written with the settings of the endpoint, which say the same: by it an account finds what others share with it. */
+export const endpointCaller = table('endpoint_caller', ['caller', 'accountId', 'name'], {
+  // The id of an account, or EVERYONE.
+  caller: text(),
+  accountId: text(),
+  name: text(),
+})
+
 export const endpointVersion = table('endpoint_version', ['accountId', 'name', 'number'], {
   accountId: text(),
   name: text(),

@@ -6,7 +6,7 @@ import { build, buildArtifact, buildBlob, buildBlobUse, buildLog, buildRelease }
 import { providerKey, routerAccount, routerCall, routerInput, routerResult } from '../tables/calls.ts'
 import { budget, creditAccount, ledgerEntry, ledgerHold } from '../tables/credits.ts'
 import * as deployments from '../tables/deployments.ts'
-import { endpoint, endpointShare, endpointVersion } from '../tables/endpoints.ts'
+import { endpoint, endpointCaller, endpointShare, endpointVersion } from '../tables/endpoints.ts'
 import {
   job,
   jobBatch,
@@ -78,6 +78,7 @@ const KINDS = [
   tableKind('history_clear', accounts.historyClear),
   tableKind('user_file', accounts.userFile),
   tableKind('endpoint', endpoint),
+  tableKind('endpoint_caller', endpointCaller),
   tableKind('endpoint_version', endpointVersion),
   tableKind('endpoint_share', endpointShare),
   tableKind('build', build),

@@ -17,7 +17,7 @@ import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { type DocumentNode, sendPage } from '../../kit/docs-page.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
+import { readFlag, readNumber, readParameters, sendJson } from '../../kit/request.ts'
 import type { ContextOf, RequestContext } from '../jobs-operation.ts'
 import { toOpenapi } from '../views/endpoint-contract.ts'
 import { readLimits } from '../views/endpoint-limits.ts'
@@ -158,10 +158,12 @@ function readTexts(body: JsonObject): Pick<PublishRequest, 'title' | 'descriptio
 function listEndpoints(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
   app.get(ENDPOINTS_PATH, needs('endpoints:read'), async (request, reply) => {
     const context = contextOf(request)
-    const parameters = readParameters(request.raw.url ?? '', ['limit', 'after'])
+    const parameters = readParameters(request.raw.url ?? '', ['limit', 'after', 'shared'])
     const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
-    const found = await endpoints.list(context, { after: parameters.get('after') ?? null, limit: limit + 1 })
-    const page = found.slice(0, limit).map((each) => toEndpointView(each, context))
+    const asked = { after: parameters.get('after') ?? null, limit: limit + 1 }
+    const areShared = readFlag(parameters, 'shared')
+    const found = areShared ? await endpoints.listShared(context, asked) : await endpoints.list(context, asked)
+    const page = found.slice(0, limit).map((each) => toEndpointView(toCalled(each, context.accountId), context))
     return sendJson(reply, 200, { endpoints: page, has_more: found.length > limit })
   })
 }
