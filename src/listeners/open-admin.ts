@@ -159,7 +159,7 @@ interface AdminSurfaceParts
 
 export function createAdminSurface(config: Config, parts: AdminSurfaceParts): Surface {
   const { store, clock, openStreams } = parts
-  const { loads } = store.deployments
+  const countPools = store.deployments.count
   const workersOf = parts.workersOf ?? (() => 0)
   return createAdmin({
     guard: parts.guard,
@@ -176,7 +176,7 @@ export function createAdminSurface(config: Config, parts: AdminSurfaceParts): Su
       kind: config.kind,
       version: parts.version,
       countJobs: () => store.jobs.countByStatus(),
-      loads,
+      countPools,
       workersOf,
       openStreams,
     },
@@ -212,7 +212,7 @@ function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | 
     deployments,
     endpoints: store.endpoints,
     deploymentView: {
-      loads: store.deployments.loads,
+      countPools: store.deployments.count,
       workersOf: workersOf ?? (() => 0),
       domain: config.deployments?.domain ?? null,
       mountPrefix: config.http.mountPrefix,

@@ -1,7 +1,7 @@
 /** Which jobs a list shows: the same words in the address, in the question to the service, and in a sentence to a person. */
 import { JOB_STATUSES, type JobStatus, type Summary } from './summary.ts'
 
-const WORDS = ['q', 'since', 'until', 'code', 'class', 'weights', 'engine', 'pool'] as const
+const WORDS = ['q', 'since', 'until', 'code', 'failure', 'class', 'weights', 'engine', 'pool'] as const
 export type FilterWord = (typeof WORDS)[number]
 
 export interface JobFilter {
@@ -71,6 +71,7 @@ export function fits(job: Summary, filter: JobFilter, now: number): 'yes' | 'no'
   if (words.engine !== undefined && job.engine !== words.engine) return 'no'
   if (words.pool !== undefined && job.pool !== words.pool) return 'no'
   if (words.code !== undefined && job.error?.code !== words.code) return 'no'
+  if (words.failure !== undefined && job.error?.signature !== words.failure) return 'no'
   const createdAt = Date.parse(job.created_at)
   if (words.since !== undefined && createdAt < Date.parse(toMoment(words.since, now))) return 'no'
   if (words.until !== undefined && createdAt >= Date.parse(toMoment(words.until, now))) return 'no'
@@ -103,6 +104,7 @@ export function describeFilter({ statuses, words, metadata }: JobFilter): string
     ...(['code', 'class', 'weights', 'engine', 'pool'] as const).flatMap((word) =>
       words[word] === undefined ? [] : [`${word} ${words[word]}`],
     ),
+    ...(words.failure === undefined ? [] : ['one reason']),
     ...(words.q === undefined ? [] : [`“${words.q}”`]),
   ]
   return [

@@ -70,7 +70,7 @@ export interface JobDetail extends Omit<Summary, 'error'> {
   readonly attempts: readonly Attempt[]
   readonly price: { readonly held_usd: string | null; readonly charged_usd: string | null } | null
   readonly wait: Wait | null
-  readonly error: (JobError & { readonly traceback: string | null; readonly others_with_code: number | null }) | null
+  readonly error: (JobError & { readonly traceback: string | null; readonly others_alike: number | null }) | null
   readonly links: { readonly raw: string; readonly workflow: string; readonly log: string }
 }
 

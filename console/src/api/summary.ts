@@ -7,6 +7,8 @@ export interface JobError {
   readonly message: string
   readonly node_id: string | null
   readonly class_type: string | null
+  /** The same for failures of one reason. */
+  readonly signature: string
 }
 
 export interface Summary {

@@ -90,7 +90,7 @@ export function openReleased(parts: ReleasedParts) {
     released,
     mayDeploy: releases.mayDeploy,
     listCompute,
-    loads: store.deployments.loads,
+    countPools: store.deployments.count,
     /** What the engines of a copy printed, newest last. */
     logOf: (pool: string) => readLog(fleet, pool),
     engines: (pool: string) => fleet.status().filter(({ id }) => id.startsWith(`${pool}/`)),

@@ -211,7 +211,7 @@ async function unlessAway<Figures>(reading: Promise<Figures>): Promise<Figures |
 }
 
 const PER_POOL: readonly (readonly [name: string, help: string, read: (signal: PoolSignal) => number])[] = [
-  ['queued_jobs', 'Jobs that wait in a pool, counted to 1000.', ({ queued }) => queued],
+  ['queued_jobs', 'Jobs that wait in a pool.', ({ queued }) => queued],
   ['running_jobs', 'Jobs of a pool that run.', ({ running }) => running],
   ['oldest_wait_seconds', 'For how long the oldest waiting job has waited.', ({ oldestWaitMs }) => oldestWaitMs / 1000],
   ['workers', 'Jobs of a pool that all processes together can run at once.', ({ workers }) => workers],

@@ -1,6 +1,6 @@
 import type { Deployment, DeploymentState } from './deployment.ts'
 
-/** What a pool has to do. Counts stop at a bound: the exact size of a large backlog does not matter. */
+/** What a pool has to do. */
 export interface PoolLoad {
   readonly pool: string
   readonly queued: number
@@ -8,9 +8,9 @@ export interface PoolLoad {
   readonly running: number
 }
 
-/** What a pool has to do, to decide how many workers it needs. Counts stop at a bound, too. */
+/** What a pool has to do, and how many workers it needs for that. */
 export interface PoolDemand extends PoolLoad {
-  /** How many of the waiting jobs could run now by the limits of their accounts. */
+  /** How many of the waiting jobs could run now by the limits of their accounts. It stops at a bound. */
   readonly runnable: number
   /** When the oldest waiting job was submitted; null: none waits. Exact while up to 256 queues (of an account, for the same engines and priority) wait. */
   readonly oldestQueuedAt: Date | null
@@ -49,7 +49,10 @@ export interface DeploymentStore {
   list(): Promise<readonly Deployment[]>
   /** Deployments whose version is above `version`, in the order of their changes. */
   changedAfter(version: number, limit: number): Promise<readonly VersionedDeployment[]>
+  /** Whether there is something to do, for looks every second. Counts stop at a bound: the exact size of a backlog does not matter to them. */
   loads(pools: readonly string[]): Promise<readonly PoolLoad[]>
-  /** Costs more than `loads`: asked now and then, not by every look. */
+  /** Every job is counted, for whoever is shown the figure: it costs as much as there wait. */
+  count(pools: readonly string[]): Promise<readonly PoolLoad[]>
+  /** Costs more than `count`: asked now and then, not by every look. */
   demands(pools: readonly string[]): Promise<readonly PoolDemand[]>
 }

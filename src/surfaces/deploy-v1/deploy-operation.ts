@@ -46,7 +46,7 @@ export async function showDeployment(request: FastifyRequest, deployment: Releas
 
 async function readServing(deployment: ReleasedDeployment, { deploy, clock }: SurfaceParts): Promise<Serving> {
   const pool = servingPool(deployment)
-  const [load] = await deploy.loads([pool])
+  const [load] = await deploy.countPools([pool])
   const engines = deploy.engines(pool)
   const ready = engines.filter(({ state }) => state === 'ready')
   return {

@@ -199,7 +199,7 @@ export type ServeAgent = (connection: AgentConnection) => Promise<void>
 interface DeployParts {
   readonly released: ReleasedDeployments
   readonly listCompute: ListCompute
-  readonly loads: DeploymentStore['loads']
+  readonly countPools: DeploymentStore['count']
   /** Those of a copy. */
   readonly engines: (pool: string) => readonly EngineStatus[]
   /** What an engine of a copy printed lately; null: none of this process. */

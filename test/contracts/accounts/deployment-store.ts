@@ -127,6 +127,30 @@ export function testDeploymentStore(opener: StoreOpener<WholeStoreUnderTest>): v
       })
     })
 
+    test('count every job that waits or runs, however long the backlog and whoever owns it, as the sum over all does', async () => {
+      await withStore(opener, async (own) => {
+        const tenant = await Tenant.create(own, { maxQueued: 3000 })
+        const other = await tenant.neighbour({ maxQueued: 3000 })
+        await tenant.run()
+        const submits = (count: number, one: Tenant, pool: string) =>
+          Array.from({ length: count }, () => one.submit({ pool }))
+        await Promise.all([...submits(1003, tenant, 'default'), ...submits(1, other, 'default')])
+        await Promise.all(submits(1001, other, other.pool))
+        const counted = await own.deployments.count(['default', other.pool])
+        assert.deepEqual(counted, [
+          { pool: 'default', queued: 1004, running: 0 },
+          { pool: other.pool, queued: 1001, running: 1 },
+        ])
+        const demands = await own.deployments.demands(['default', other.pool])
+        assert.deepEqual(
+          demands.map(({ pool, queued, running }) => ({ pool, queued, running })),
+          counted,
+        )
+        const { queued, running } = await own.jobs.countByStatus()
+        assert.deepEqual([queued, running], [2005, 1])
+      })
+    })
+
     test('know how much of the work of their pools could run now, and for how long it has waited', async () => {
       const busy = await Tenant.create(store(), { maxRunning: 2 })
       const free = await busy.neighbour({ maxRunning: 3 })

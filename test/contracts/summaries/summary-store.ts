@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { toFailureSignature } from '../../../src/domain/jobs/summaries/failure-signature.ts'
 import { type JobSummary, NO_FILTER, type SummaryFilter } from '../../../src/domain/jobs/summaries/summary-store.ts'
 import {
   at,
@@ -209,6 +210,30 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       assert.deepEqual(await count({ classType: 'KSampler' }), { ...none, queued: 2, succeeded: 1 })
       assert.deepEqual(await count({ code: 'out_of_memory' }), { ...none, failed: 1 })
       assert.deepEqual(await count({ classType: 'NoSuchClass' }), none)
+    })
+
+    test('that failed for one reason are found and counted: the same code, class and message, whatever its numbers', async () => {
+      const { tenant, accountId, search, submit } = await newTenant()
+      const fail = async (message: string, code = 'out_of_memory') => {
+        const id = await submit()
+        const error = { code, message, nodeId: '7', classType: 'K', traceback: null }
+        const finish = { status: 'failed', from: ['running'], at: at(2000), error } as const
+        await store().jobs.commit(await claim(tenant), { finish })
+        return id
+      }
+      const alike = [await fail('needs 21.5 GiB, 3 are free'), await fail('needs 7 GiB, 0.25 are free')]
+      const other = await fail('the tile of 64 is too large')
+      await fail('needs 21.5 GiB, 3 are free', 'node_execution_error')
+      const [first] = await search({ statuses: ['failed'] })
+      assert.ok(first?.error)
+      const failure = toFailureSignature({ code: 'out_of_memory', classType: 'K', message: 'needs 1 GiB, 2 are free' })
+      const filter = { code: 'out_of_memory', failure }
+      const ids = (await search(filter)).map(({ id }) => id)
+      assert.deepEqual(ids.toSorted(), alike.toSorted())
+      assert.equal(ids.includes(other), false)
+      assert.equal((await search({ failure })).length, 2)
+      assert.deepEqual(await search({ failure, statuses: ['succeeded'] }), [])
+      assert.equal((await store().summaries.count(accountId, { ...NO_FILTER, ...filter }, NOW))?.failed, 2)
     })
 
     test('are of one account, and gone with the retention of a job', async () => {

@@ -47,6 +47,7 @@ export function createMemoryStore() {
         .sort((a, b) => a.version - b.version)
         .slice(0, limit),
     loads: async (pools) => pools.map(loadOf),
+    count: async (pools) => pools.map(loadOf),
     demands: async (pools) =>
       pools.map((pool) => ({ ...loadOf(pool), runnable: loadOf(pool).queued, oldestQueuedAt: null })),
   }

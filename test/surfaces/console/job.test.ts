@@ -30,7 +30,7 @@ test('a job that failed says where and why, how often others did, and what was t
   const ids = [await client.submit(failing), await client.submit(failing, { metadata: { scene: 's'.repeat(100) } })]
   for (const id of ids) await client.untilStatus(id, 'failed')
   const { json } = await client.ask('GET', JOB, `/jobs/${ids[1]}`)
-  assert.deepEqual([json.error.code, json.error.node_id, json.error.others_with_code], ['node_execution_error', '4', 1])
+  assert.deepEqual([json.error.code, json.error.node_id, json.error.others_alike], ['node_execution_error', '4', 1])
   assert.equal(json.metadata.scene.length, 100)
   assert.deepEqual([json.wait, json.price], [null, null])
   assert.deepEqual(

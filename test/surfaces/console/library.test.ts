@@ -57,6 +57,20 @@ test('the gallery shows outputs of all jobs, the newest first, by type, in pages
   })
 })
 
+test('what still runs on an engine that takes no more is in use: there are never fewer slots than jobs that run', async () => {
+  const engine = createFakeEngine()
+  await using app = await startTestApp({ overrides: { engine }, settings: { workers: '2' } })
+  const client = createConsoleClient(app.url)
+  const id = await client.submit({ '2': { class_type: 'FakeGate', inputs: {} } })
+  await engine.untilRuns(1)
+  const [{ id: name }] = (await call(app.url, '/admin/v1/engines')).json.engines
+  assert.equal((await call(app.url, `/admin/v1/engines/${name}/cordon`, { method: 'POST' })).status, 200)
+  const { running, slots } = (await client.ask('GET', '/engines')).json
+  assert.deepEqual([running, slots], [1, 1])
+  engine.openGate()
+  await client.untilStatus(id, 'succeeded')
+})
+
 test('a small picture is a webp of the asked size, kept for ever; what is no picture has none', async () => {
   await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
   const client = createConsoleClient(app.url)

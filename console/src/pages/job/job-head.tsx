@@ -170,9 +170,13 @@ function FailureBox({ detail }: { readonly detail: JobDetail }) {
           </span>
         )}
         <span class="chip">{error.code}</span>
-        {(error.others_with_code ?? 0) > 0 && (
-          <a href={hrefOf(`/jobs?status=failed&since=7d&code=${encodeURIComponent(error.code)}`)}>
-            {plural(error.others_with_code ?? 0, 'other')} this week →
+        {error.others_alike !== 0 && (
+          <a
+            href={hrefOf(
+              `/jobs?status=failed&since=7d&code=${encodeURIComponent(error.code)}&failure=${error.signature}`,
+            )}
+          >
+            {error.others_alike === null ? 'many others' : plural(error.others_alike, 'other')} this week →
           </a>
         )}
       </p>

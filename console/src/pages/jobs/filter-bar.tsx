@@ -22,6 +22,7 @@ const WORD_LABELS: Readonly<Record<FilterWord, string>> = {
   since: 'since',
   until: 'until',
   code: 'error',
+  failure: 'same reason',
   class: 'node class',
   weights: 'weights',
   engine: 'engine',

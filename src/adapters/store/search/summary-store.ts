@@ -1,5 +1,7 @@
 /** Jobs in short: a page of those that fit a filter, some by their ids, and how many fit. Each database walks its own indexes. */
+import { toFailureSignature } from '../../../domain/jobs/summaries/failure-signature.ts'
 import type {
+  JobSummary,
   StatusCounts,
   SummaryFilter,
   SummaryPage,
@@ -252,20 +254,53 @@ export function defineSummaries(walks: SearchWalks): DefinedStore<SummarySteps> 
 
 // A filter that hardly fits ends its page early; whoever wants more asks for the next one.
 const MAX_ROUNDS = 10
+const COUNTED_PAGE = 500
 
-export function createSummaryStore({ searchSome, ...steps }: SummarySteps): SummaryStore {
+/** Only a failed job has a signature, which no index knows: those with the code are looked at one by one. */
+function toLookedAt(filter: SummaryFilter): SummaryFilter {
+  if (filter.failure === null) return filter
+  return { ...filter, statuses: filter.statuses?.filter((status) => status === 'failed') ?? ['failed'] }
+}
+
+function hasFailure({ failure }: SummaryFilter, { error }: JobSummary): boolean {
+  return failure === null || (error !== null && toFailureSignature(error) === failure)
+}
+
+export function createSummaryStore({ searchSome, count, ...steps }: SummarySteps): SummaryStore {
+  async function search(scope: SummaryScope, query: SummaryQuery): Promise<SummaryPage> {
+    const summaries: JobSummary[] = []
+    const filter = toLookedAt(query.filter)
+    let next: SummaryPage['next'] = query.after
+    for (let round = 0; round < MAX_ROUNDS && summaries.length < query.limit; round += 1) {
+      const page = await searchSome(scope, { ...query, filter, after: next, limit: query.limit - summaries.length })
+      summaries.push(...page.summaries.filter((summary) => hasFailure(filter, summary)))
+      next = page.next
+      if (next === null) break
+    }
+    return { summaries, next }
+  }
+
+  async function countFailures(scope: SummaryScope, filter: SummaryFilter, now: Date): Promise<StatusCounts | null> {
+    const asked = {
+      filter: toLookedAt({ ...filter, statuses: null }),
+      order: 'newest',
+      limit: COUNTED_PAGE,
+      now,
+    } as const
+    let [failed, after]: [number, SummaryPage['next']] = [0, null]
+    for (let looked = 0; looked < COUNTED_JOBS; looked += COUNTED_PAGE) {
+      const page = await searchSome(scope, { ...asked, after })
+      failed += page.summaries.filter((summary) => hasFailure(filter, summary)).length
+      after = page.next
+      if (after === null) return { ...noCounts(), failed }
+    }
+    return null
+  }
+
   return {
     ...steps,
-    async search(scope, query) {
-      const summaries: SummaryPage['summaries'][number][] = []
-      let next: SummaryPage['next'] = query.after
-      for (let round = 0; round < MAX_ROUNDS && summaries.length < query.limit; round += 1) {
-        const page = await searchSome(scope, { ...query, after: next, limit: query.limit - summaries.length })
-        summaries.push(...page.summaries)
-        next = page.next
-        if (next === null) break
-      }
-      return { summaries, next }
-    },
+    search,
+    count: (scope, filter, now) =>
+      filter.failure === null ? count(scope, filter, now) : countFailures(scope, filter, now),
   }
 }

@@ -68,6 +68,36 @@ const LOADS = query(
   }),
 )
 
+// Counted along the same indexes, without a bound: the same figure as the sum of the accounts' counters.
+const COUNTS = query(
+  'deployments.count',
+  load,
+  both({
+    sqlite: `
+      SELECT asked.value AS pool,
+        CASE asked.value WHEN '${DEFAULT_POOL}' THEN
+          (SELECT count(*) FROM job INDEXED BY job_queue WHERE status = 'queued' AND pool = '${DEFAULT_POOL}')
+        ELSE (SELECT count(*) ${LIVE_IN_POOL} AND status = 'queued') END AS queued,
+        CASE asked.value WHEN '${DEFAULT_POOL}' THEN
+          (SELECT count(*) FROM job INDEXED BY job_lease WHERE status IN ('running', 'canceling') AND pool = '${DEFAULT_POOL}')
+        ELSE (SELECT count(*) ${LIVE_IN_POOL} AND status <> 'queued') END AS running
+      FROM json_each(:pools) AS asked ORDER BY asked.key`,
+    postgres: `
+      WITH held AS MATERIALIZED (
+        SELECT pool, count(*) AS jobs FROM job WHERE status IN ('running', 'canceling') AND pool = ANY(:pools::text[]) GROUP BY pool
+      )
+      SELECT asked.pool,
+        (SELECT count(*) FROM job WHERE status = 'queued' AND job.pool = asked.pool) AS queued,
+        coalesce(held.jobs, 0) AS running
+      FROM unnest(:pools::text[]) WITH ORDINALITY AS asked (pool, place) LEFT JOIN held ON held.pool = asked.pool
+      ORDER BY asked.place`,
+  }),
+)
+
+export function* countPools(pools: readonly string[]): Steps<PoolLoad[]> {
+  return pools.length === 0 ? [] : yield* all(COUNTS, { pools })
+}
+
 export function* readPoolLoads(pools: readonly string[]): Steps<PoolLoad[]> {
   return pools.length === 0 ? [] : yield* all(LOADS, { pools })
 }
@@ -98,4 +128,5 @@ export const deploymentStore = defineStore<Omit<DeploymentStore, 'demands'>>('de
     return (yield* changed(version, limit)).map(({ version, ...deployment }) => ({ deployment, version }))
   }),
   loads: read(readPoolLoads),
+  count: read(countPools),
 })

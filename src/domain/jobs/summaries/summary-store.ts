@@ -40,7 +40,7 @@ export interface JobSummary {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-interface SummaryError {
+export interface SummaryError {
   readonly code: string
   /** Its beginning. */
   readonly message: string
@@ -80,6 +80,8 @@ export interface SummaryFilter {
   /** Exclusive. */
   readonly until: Date | null
   readonly code: string | null
+  /** What failures of one reason have in common (failure-signature.ts). */
+  readonly failure: string | null
   readonly classType: string | null
   readonly weights: string | null
   readonly engine: string | null
@@ -98,8 +100,8 @@ export interface OutputFilter {
 }
 
 export const NO_FILTER: SummaryFilter = {
-  ...{ statuses: null, since: null, until: null, code: null, classType: null, weights: null, engine: null },
-  ...{ pool: null, metadata: {}, outputs: null, text: null },
+  ...{ statuses: null, since: null, until: null, code: null, failure: null, classType: null, weights: null },
+  ...{ engine: null, pool: null, metadata: {}, outputs: null, text: null },
 }
 
 interface SummaryKey {

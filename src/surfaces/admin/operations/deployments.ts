@@ -93,14 +93,19 @@ export function stopDeployment(app: FastifyInstance, { kit, deployments, show }:
 type ShowDeployments = (deployments: readonly Deployment[]) => Promise<object[]>
 
 export interface DeploymentViewDeps {
-  readonly loads: DeploymentStore['loads']
+  readonly countPools: DeploymentStore['count']
   readonly workersOf: (pool: string) => number
   /** null: deployments are reached by path only. */
   readonly domain: string | null
   readonly mountPrefix: string
 }
 
-export function createShowDeployments({ loads, workersOf, domain, mountPrefix }: DeploymentViewDeps): ShowDeployments {
+export function createShowDeployments({
+  countPools,
+  workersOf,
+  domain,
+  mountPrefix,
+}: DeploymentViewDeps): ShowDeployments {
   function toView(deployment: Deployment, load: PoolLoad | undefined): object {
     const { id, accountId, state, workers, idleAfterMs, createdAt, changedAt } = deployment
     return {
@@ -117,7 +122,7 @@ export function createShowDeployments({ loads, workersOf, domain, mountPrefix }:
     }
   }
   return async (deployments) => {
-    const counted = await loads(deployments.map(({ id }) => id))
+    const counted = await countPools(deployments.map(({ id }) => id))
     const byPool = new Map(counted.map((load) => [load.pool, load]))
     return deployments.map((deployment) => toView(deployment, byPool.get(deployment.id)))
   }

@@ -29,7 +29,7 @@ export interface GetOverviewDeps {
   readonly kind: string
   readonly version: string
   readonly countJobs: JobStore['countByStatus']
-  readonly loads: DeploymentStore['loads']
+  readonly countPools: DeploymentStore['count']
   readonly workersOf: (pool: string) => number
   readonly openStreams: () => number
   /** null: there is one account and no deployment. */
@@ -41,7 +41,7 @@ export function getOverview(app: FastifyInstance, deps: GetOverviewDeps): void {
   app.get(`${ADMIN_PATH}/overview`, needs('operator'), async (_request, reply) => {
     const { kind, version, workersOf } = deps
     const names = [DEFAULT_POOL, ...(deps.deployments?.list() ?? []).map(({ id }) => id)]
-    const [jobs, loads] = await Promise.all([deps.countJobs(), deps.loads(names)])
+    const [jobs, loads] = await Promise.all([deps.countJobs(), deps.countPools(names)])
     const pools = loads.map((load) => ({ ...load, workers: workersOf(load.pool) }))
     const accounts = deps.accounts?.list().length ?? 1
     return sendJson(reply, 200, { kind, version, jobs, pools, accounts, streams: deps.openStreams() })

@@ -10,6 +10,7 @@ import type { LiveRun } from '../../../domain/jobs/read/watch-job.ts'
 import { type LogLine, toLogLines } from '../../../domain/jobs/run/record/log-lines.ts'
 import { type NodeSpan, toNodeSpan } from '../../../domain/jobs/run/record/run-record.ts'
 import type { GraphLayout } from '../../../domain/jobs/submit/job-origin.ts'
+import { toFailureSignature } from '../../../domain/jobs/summaries/failure-signature.ts'
 import { type JobDetails, NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
@@ -56,9 +57,9 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
     if (details === null) throw noSuchJob()
     const { mountPrefix } = serviceAddressOf(request)
     const { job } = record
-    const [wait, others, more] = await Promise.all([
+    const [wait, othersAlike, more] = await Promise.all([
       details.summary.status === 'queued' ? explainWait(caller, details) : null,
-      job.error === null ? null : countOthers(job, job.error.code),
+      countAlike(job),
       toDetailView(details, record, { assets: deps.assets, mountPrefix }),
     ])
     const raw = `${mountPrefix}/api/v2/jobs/${jobId}`
@@ -67,7 +68,7 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
       ...more,
       trace_id: details.origin.trace?.traceId ?? null,
       wait,
-      error: toErrorView(job, others),
+      error: toErrorView(job, othersAlike),
       links: { raw, workflow: `${raw}/workflow`, log: `${raw}/logs` },
     })
   })
@@ -82,13 +83,14 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
     return toWaitView(details, { ...facts, estimateSeconds, showsUnable: parts.kind === 'local', now: clock.now() })
   }
 
-  /** How many other jobs of this week failed in the same way; null: more than are counted. */
-  async function countOthers({ accountId, createdAt }: Job, code: string): Promise<number | null> {
+  /** How many other jobs of this week failed for the same reason; null: more than are counted. */
+  async function countAlike({ accountId, createdAt, error }: Job): Promise<number | null> {
+    if (error === null) return null
     const now = clock.now()
     const since = new Date(now.getTime() - WEEK_MS)
-    const counts = await parts.summaries.count(accountId, { ...NO_FILTER, code, since }, now)
-    const isCounted = createdAt >= since
-    return counts === null ? null : Math.max(0, counts.failed - (isCounted ? 1 : 0))
+    const filter = { ...NO_FILTER, code: error.code, failure: toFailureSignature(error), since }
+    const counts = await parts.summaries.count(accountId, filter, now)
+    return counts === null ? null : Math.max(0, counts.failed - (createdAt >= since ? 1 : 0))
   }
 }
 

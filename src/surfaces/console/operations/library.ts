@@ -148,7 +148,8 @@ export function getEngines(app: FastifyInstance, { console: parts }: ConsoleDeps
     return sendJson(reply, 200, {
       ...{ ready: taking.length - busy, busy, starting, away: engines.length - taking.length - starting },
       running: sum(engines, ({ running }) => running),
-      slots: sum(taking, ({ concurrency }) => concurrency),
+      // What still runs on an engine that takes no more is in use, too: never more are in use than there are.
+      slots: sum(engines, ({ state, running, concurrency }) => (state === 'ready' ? concurrency : running)),
     })
   })
 }

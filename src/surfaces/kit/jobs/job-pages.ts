@@ -64,7 +64,7 @@ const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 100
 const MAX_PAIRS = 3
 const META = 'meta.'
-const FILTERS = ['status', 'q', 'since', 'until', 'code', 'class', 'weights', 'engine', 'pool'] as const
+const FILTERS = ['status', 'q', 'since', 'until', 'code', 'failure', 'class', 'weights', 'engine', 'pool'] as const
 
 type Fields = ReadonlyMap<string, string>
 
@@ -118,6 +118,7 @@ export function readFilter(fields: Fields): SummaryFilter {
     since: readTime('since', text('since')),
     until: readTime('until', text('until')),
     code: text('code'),
+    failure: text('failure'),
     classType: text('class'),
     weights: text('weights'),
     engine: text('engine'),

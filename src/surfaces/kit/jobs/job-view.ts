@@ -7,6 +7,7 @@ import type { Job, Output, Submission } from '../../../domain/jobs/job.ts'
 import type { Pause } from '../../../domain/jobs/queue/queue-store.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { type GraphLayout, type JobOrigin, readLayout, readTerms } from '../../../domain/jobs/submit/job-origin.ts'
+import { toFailureSignature } from '../../../domain/jobs/summaries/failure-signature.ts'
 import type { JobDetails, JobSummary } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { AccountStanding, EngineAvailability } from '../surface-parts.ts'
 import { toPauseView } from './queue-changes.ts'
@@ -191,7 +192,8 @@ function reasonOf(engines: readonly EngineView[]): string {
   return ready.every(({ running, slots }) => running >= slots) ? 'engines_busy' : 'behind_others'
 }
 
-export function toErrorView({ error }: Job, othersWithCode: number | null) {
+/** `othersAlike`: null: more than are counted, or they are not counted here. */
+export function toErrorView({ error }: Job, othersAlike: number | null) {
   if (error === null) return null
   return {
     code: error.code,
@@ -199,7 +201,8 @@ export function toErrorView({ error }: Job, othersWithCode: number | null) {
     node_id: error.nodeId,
     class_type: error.classType,
     traceback: error.traceback,
-    others_with_code: othersWithCode,
+    signature: toFailureSignature(error),
+    others_alike: othersAlike,
   }
 }
 
@@ -273,7 +276,10 @@ export function toSummaryView(job: JobSummary) {
     error:
       error === null
         ? null
-        : { code: error.code, message: error.message, node_id: error.nodeId, class_type: error.classType },
+        : {
+            ...{ code: error.code, message: error.message, node_id: error.nodeId, class_type: error.classType },
+            signature: toFailureSignature(error),
+          },
     cost_usd: job.charged === null ? null : writeUsd(job.charged),
     outputs: job.outputs,
     thumb: thumb === null ? null : { asset_id: thumb.assetId, type: 'image' },

@@ -2,7 +2,7 @@
 import type { DeploymentStore } from '../../../../domain/deployments/deployment-store.ts'
 import { all, defineStore, read } from '../../statements/operation.ts'
 import { postgresOnly, query } from '../../statements/statement.ts'
-import { readPoolLoads } from '../../stores/deployment-store.ts'
+import { countPools } from '../../stores/deployment-store.ts'
 import { integer, moment, shape, text } from '../../tables/table.ts'
 
 const COUNTED = 1000
@@ -46,7 +46,7 @@ const DEMANDS = query(
 
 export const poolDemands = defineStore<Pick<DeploymentStore, 'demands'>>('demands', {
   demands: read(function* (pools) {
-    const loads = yield* readPoolLoads(pools)
+    const loads = yield* countPools(pools)
     if (loads.length === 0) return []
     const waiting = new Map((yield* all(DEMANDS, { pools })).map((found) => [found.pool, found]))
     return loads.map((load) => {

@@ -1,9 +1,9 @@
 /** How much work waits in a pool and for how long, for whoever decides how many workers it needs. */
-import type { DeploymentStore, PoolDemand } from '../../../../domain/deployments/deployment-store.ts'
+import type { DeploymentStore, PoolDemand, PoolLoad } from '../../../../domain/deployments/deployment-store.ts'
 import { HELD_LIMIT } from '../../rows/jobs/job.ts'
 import { all, defineStore, get, read, type Steps } from '../../statements/operation.ts'
 import { query, sqliteOnly } from '../../statements/statement.ts'
-import { readPoolLoads } from '../../stores/deployment-store.ts'
+import { countPools } from '../../stores/deployment-store.ts'
 import { integer, shape, text } from '../../tables/table.ts'
 
 const COUNTED = 1000
@@ -49,18 +49,19 @@ function* oldestOf(queue: Queue, maxSteps: number): Steps<{ readonly oldest: num
 
 type Accounts = readonly { readonly accountId: string; readonly room: number }[]
 
-function* demandOf(pool: string, running: number, accounts: Accounts): Steps<PoolDemand> {
-  let [queued, runnable, oldest, left] = [0, 0, Number.POSITIVE_INFINITY, MAX_QUEUES]
+function* demandOf(load: PoolLoad, accounts: Accounts): Steps<PoolDemand> {
+  const { pool } = load
+  let [counted, runnable, oldest, left] = [0, 0, Number.POSITIVE_INFINITY, MAX_QUEUES]
   for (const { accountId, room } of accounts) {
     const found = yield* oldestOf({ accountId, pool }, left)
     left -= found.steps
     oldest = Math.min(oldest, found.oldest)
     if (found.steps === 0) continue
-    const { jobs } = (yield* get(COUNT, { accountId, pool, limit: COUNTED - queued })) ?? { jobs: 0 }
-    queued += jobs
+    const { jobs } = (yield* get(COUNT, { accountId, pool, limit: COUNTED - counted })) ?? { jobs: 0 }
+    counted += jobs
     runnable += Math.min(jobs, room)
   }
-  return { pool, queued, running, runnable, oldestQueuedAt: Number.isFinite(oldest) ? new Date(oldest) : null }
+  return { ...load, runnable, oldestQueuedAt: Number.isFinite(oldest) ? new Date(oldest) : null }
 }
 
 /** Walks the first entry of each queue (an account and a priority), and as many entries of an account as it may run. */
@@ -68,7 +69,7 @@ export const poolDemands = defineStore<Pick<DeploymentStore, 'demands'>>('demand
   demands: read(function* (pools) {
     const accounts = yield* all(WAITING)
     const demands: PoolDemand[] = []
-    for (const { pool, running } of yield* readPoolLoads(pools)) demands.push(yield* demandOf(pool, running, accounts))
+    for (const load of yield* countPools(pools)) demands.push(yield* demandOf(load, accounts))
     return demands
   }),
 })
