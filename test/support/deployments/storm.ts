@@ -183,7 +183,11 @@ async function openHouse(processes: 1 | 2): Promise<House> {
   const root = await realpath(await mkdtemp(path.join(tmpdir(), 'storm-')))
   opening.defer(() => rm(root, { recursive: true, force: true, maxRetries: 5 }))
   const database = processes === 1 ? null : opening.use(await createTestDatabase())
-  const studio = await writeRunning(root, { target: TARGET, uv: null, more: { max_size: '64MiB' } })
+  const studio = await writeRunning(root, {
+    target: TARGET,
+    uv: null,
+    more: { max_size: '64MiB', max_account_size: '1GiB' },
+  })
   const env = {
     ...{ ATELIER_ADMIN_TOKEN: ADMIN_TOKEN, ATELIER_SECRET_KEY: 'ab'.repeat(32), HOME: root },
     ...(database !== null && { ATELIER_DATABASE: database.url }),
