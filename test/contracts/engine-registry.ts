@@ -23,6 +23,7 @@ export function newEngineStatus(fields: Partial<EngineStatus> = {}): EngineStatu
     weights: 1,
     loadedWeights: ['a.safetensors'],
     version: '0.33.0',
+    observed: { id: 'obs-0123456789abcdef', comfyui: '0.33.0', python: '3.12.3', torch: null, packs: ['glow'] },
     reconnects: 0,
     memoryBytes: null,
     startedAt: START,

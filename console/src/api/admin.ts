@@ -34,6 +34,14 @@ export interface Engine {
   readonly weights: number
   readonly loaded_weights: readonly string[]
   readonly version: string | null
+  /** null: an engine of a release, the built-in one, or it has not said enough. */
+  readonly observed_release: {
+    readonly id: string
+    readonly comfyui: string | null
+    readonly python: string | null
+    readonly torch: string | null
+    readonly packs: readonly string[]
+  } | null
   readonly memory_bytes: number | null
   readonly started_at: string | null
   readonly last_error: { readonly message: string; readonly at: string } | null

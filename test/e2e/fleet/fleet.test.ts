@@ -9,6 +9,9 @@ import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 
 const { checkAgainstSpec } = openSpecChecks('admin.openapi.json')
 
+import { waitUntil } from '../../support/wait-until.ts'
+
+const ADMIN_TOKEN = 'an-admin-token-of-some-length'
 const TWO = [{ checkpoints: ['a.safetensors'] }, { checkpoints: ['a.safetensors', 'b.safetensors'] }]
 
 describe('a fleet of ComfyUI servers', () => {
@@ -145,9 +148,29 @@ describe('a fleet of ComfyUI servers', () => {
     assert.match(text, /atelier_engine_jobs\{engine="gpu[12]"\} 1/)
   })
 
+  test('a server that we did not start has an observed release, which is another one when it has other packs', async () => {
+    const servers = [{ checkpoints: ['a.safetensors'] }, { checkpoints: ['a.safetensors'] }]
+    await using app = await startFleetApp({ servers, adminToken: ADMIN_TOKEN })
+    const headers = { authorization: `Bearer ${ADMIN_TOKEN}` }
+    const read = async (method: 'GET' | 'POST', at: string) => {
+      const { status, json } = await call(app.url, `/admin/v1${at}`, { method, headers })
+      checkAgainstSpec(method, `/admin/v1${at}`, status, json)
+      return json.engines.map((engine: { observed_release: object }) => engine.observed_release)
+    }
+    const [first, second] = await waitUntil(async () => {
+      const seen = await read('GET', '/engines')
+      return seen[0]?.id === seen[1]?.id && seen
+    })
+    assert.deepEqual([first.python, first.torch, first.packs], ['3.12', '2.9', ['demo']])
+    app.fakes[0]?.install({ packs: { Glow: 'custom_nodes.glow' } })
+    const [changed, same] = await read('POST', '/engine-catalog/refresh')
+    assert.deepEqual([changed.packs, same.id], [['demo', 'glow'], second.id])
+    assert.notEqual(changed.id, first.id)
+  })
+
   test('an operator sees every engine, and cordons, drains and resumes one', async () => {
-    await using app = await startFleetApp({ servers: TWO, adminToken: 'an-admin-token-of-some-length' })
-    const headers = { authorization: 'Bearer an-admin-token-of-some-length' }
+    await using app = await startFleetApp({ servers: TWO, adminToken: ADMIN_TOKEN })
+    const headers = { authorization: `Bearer ${ADMIN_TOKEN}` }
     const ask = async (method: string, template: string, id = '') => {
       const answer = await call(app.url, `/admin/v1${template.replace('{id}', id)}`, { method, headers })
       checkAgainstSpec(method, `/admin/v1${template}`, answer.status, answer.json)

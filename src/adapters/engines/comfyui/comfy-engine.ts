@@ -17,6 +17,7 @@ import {
   type EngineLog,
   type FleetEngine,
 } from '../../../domain/engine/fleet/fleet-engine.ts'
+import type { EngineRuntime } from '../../../domain/engine/fleet/observed-release.ts'
 import type { WeightFile } from '../../../domain/engine/weights/weight-files.ts'
 import type { WeightStore } from '../../../domain/engine/weights/weight-store.ts'
 import { type ComfyBounds, type ComfyEngineOptions, DEFAULT_BOUNDS, type Equip } from './comfy-bounds.ts'
@@ -279,6 +280,10 @@ class ComfyServerEngine implements ComfyEngine {
       catalogAt,
       device,
     }
+  }
+
+  runtime(): EngineRuntime {
+    return this.#monitor.state().runtime
   }
 
   device(): Device | null {

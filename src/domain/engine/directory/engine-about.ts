@@ -1,5 +1,6 @@
 /** The state of an engine as text, for a registry: what stands in columns of its own is left out. */
 import type { EngineCounts, EngineStatus } from '../fleet/engine-status.ts'
+import type { ObservedRelease } from '../fleet/observed-release.ts'
 
 const NO_COUNTS: EngineCounts = { jobs: 0, failures: 0, losses: 0, switches: 0, recycles: 0 }
 
@@ -23,6 +24,7 @@ export function readEngineAbout(columns: EngineColumns, text: string): EngineSta
     weights: (about.weights as number | undefined) ?? 0,
     loadedWeights: (about.loadedWeights as string[] | undefined) ?? [],
     version: (about.version as string | undefined) ?? null,
+    observed: (about.observed as ObservedRelease | undefined) ?? null,
     reconnects: (about.reconnects as number | undefined) ?? 0,
     memoryBytes: (about.memoryBytes as number | undefined) ?? null,
     startedAt: typeof about.startedAt === 'string' ? new Date(about.startedAt) : null,

@@ -1,5 +1,6 @@
 /** What an operator sees of one engine. Of several states that apply, the first of this list is shown. */
 import type { EngineTrouble } from './fleet-engine.ts'
+import type { ObservedRelease } from './observed-release.ts'
 
 /** `standby`: another process drives it, or may. */
 export const ENGINE_STATES = ['standby', 'quarantined', 'lost', 'starting', 'draining', 'cordoned', 'ready'] as const
@@ -28,6 +29,8 @@ export interface EngineStatus {
   readonly weights: number
   readonly loadedWeights: readonly string[]
   readonly version: string | null
+  /** null: it was made from a release of ours, is a part of this service, or has not said enough. */
+  readonly observed: ObservedRelease | null
   readonly reconnects: number
   readonly memoryBytes: number | null
   readonly startedAt: Date | null

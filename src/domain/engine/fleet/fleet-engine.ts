@@ -7,6 +7,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { Engine } from '../engine-port.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
 import type { WeightStore } from '../weights/weight-store.ts'
+import type { EngineRuntime } from './observed-release.ts'
 
 /** What went wrong last, in words that an operator may read. */
 export interface EngineTrouble {
@@ -62,6 +63,8 @@ export interface FleetEngine extends Engine {
   refreshList?(): Promise<void>
   /** The files of weights that it lists, the same object until they change; null: it has not told yet. Absent: it lists none. */
   weightFiles?(): readonly WeightFile[] | null
+  /** What its process runs on, as it says. Absent: it never does. */
+  runtime?(): EngineRuntime
   /** What it computes on, as it says; null: it has not said. Absent: it never does. */
   device?(): EngineDevice | null
   /** Its folders of models, where this process can write them. Absent: it cannot. */

@@ -9,6 +9,7 @@ import { installedWeights, LoadedWeights, type WeightFile, weightFilesOf } from 
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import { EngineSuspension, type SuspensionOptions } from './engine-suspension.ts'
 import type { EngineTrouble, FleetEngine } from './fleet-engine.ts'
+import { type ObservedFacts, type ObservedRelease, observeRelease } from './observed-release.ts'
 
 /** When an engine whose process is ours is replaced by a fresh one, between jobs. null: never for this reason. */
 export interface RecycleLimits {
@@ -50,6 +51,7 @@ export class FleetMember {
   #info: ObjectInfo | null
   #catalog: NodeCatalog | null = null
   #weights: number | null = null
+  #observed: (Pick<ObservedFacts, 'info' | 'weights' | 'comfyui'> & { readonly release: ObservedRelease }) | null = null
   #lastError: EngineTrouble | null = null
   #counts: EngineCounts = { jobs: 0, failures: 0, losses: 0, switches: 0, recycles: 0 }
 
@@ -300,12 +302,26 @@ export class FleetMember {
       weights: this.#countWeights(),
       loadedWeights: this.loaded.names(),
       version,
+      observed: this.#observeRelease(version),
       reconnects,
       memoryBytes,
       startedAt,
       lastError: newest(lastError, this.#lastError),
       counts: this.#counts,
     }
+  }
+
+  /** Worked out anew only when the engine has told something else. */
+  #observeRelease(comfyui: string | null): ObservedRelease | null {
+    const { engine } = this
+    const runtime = engine.runtime?.() ?? null
+    if (runtime === null || this.pool !== null || this.#info === null) return null
+    const facts = { comfyui, ...runtime, info: this.#info, weights: engine.weightFiles?.() ?? null }
+    const { info, weights } = facts
+    const last = this.#observed
+    const isSame = last !== null && last.info === info && last.weights === weights && last.comfyui === comfyui
+    if (!isSame) this.#observed = { info, weights, comfyui, release: observeRelease(facts) }
+    return this.#observed?.release ?? null
   }
 
   #reason(): string | null {

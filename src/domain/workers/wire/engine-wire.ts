@@ -1,6 +1,7 @@
 /** What a joined worker says of its engines. */
 import type { PublishedEngine } from '../../engine/directory/engine-registry.ts'
 import type { EngineStatus } from '../../engine/fleet/engine-status.ts'
+import type { ObservedRelease } from '../../engine/fleet/observed-release.ts'
 
 export interface EngineFields {
   readonly name: string
@@ -15,6 +16,8 @@ export interface EngineFields {
   readonly weights: number
   readonly loaded_weights: readonly string[]
   readonly version: string | null
+  /** Left out by an older worker, and where there is none. */
+  readonly observed_release?: ObservedRelease
   readonly reconnects: number
   readonly memory_bytes: number | null
   readonly started_at: string | null
@@ -26,6 +29,7 @@ export function writeEngine({ isShared, catalogHash, status }: PublishedEngine):
   const { id, state, reason, concurrency, running, weights, version, reconnects, counts, lastError } = status
   return {
     ...{ name: id, state, reason, concurrency, running, weights, version, reconnects, counts },
+    ...(status.observed !== null && { observed_release: status.observed }),
     is_shared: isShared,
     catalog_hash: catalogHash,
     is_supervised: status.isSupervised,
@@ -45,6 +49,7 @@ export function readEngine(fields: EngineFields, id: string): PublishedEngine {
     catalogHash: fields.catalog_hash,
     status: {
       ...{ id, state, reason, concurrency, running, weights, version, reconnects, counts },
+      observed: fields.observed_release ?? null,
       isSupervised: fields.is_supervised,
       nodeClasses: fields.node_classes,
       loadedWeights: fields.loaded_weights,

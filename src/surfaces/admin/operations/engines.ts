@@ -112,6 +112,7 @@ function toEngineView(status: ListedEngine) {
     weights: status.weights,
     loaded_weights: status.loadedWeights,
     version: status.version,
+    observed_release: status.observed,
     reconnects: status.reconnects,
     memory_bytes: status.memoryBytes,
     started_at: status.startedAt?.toISOString() ?? null,

@@ -96,6 +96,7 @@ export function EngineCard({
           ['Has', `${formatCount(engine.node_classes)} node classes, ${formatCount(engine.weights)} weights`],
           ['Memory', engine.memory_bytes === null ? null : formatBytes(engine.memory_bytes)],
           ['Version', engine.version],
+          ['Observed release', describeObserved(engine.observed_release)],
           [
             'Loaded',
             engine.loaded_weights.length === 0 ? null : <Words key="loaded" text={engine.loaded_weights.join(', ')} />,
@@ -129,6 +130,17 @@ export function EngineCard({
       </div>
     </article>
   )
+}
+
+function describeObserved(observed: Engine['observed_release']) {
+  if (observed === null) return null
+  const { id, python, torch, packs } = observed
+  const parts = [
+    ...(python === null ? [] : [`Python ${python}`]),
+    ...(torch === null ? [] : [`torch ${torch}`]),
+    packs.length === 0 ? 'no packs' : `packs ${packs.join(', ')}`,
+  ]
+  return <Words key="observed" text={`${id}: ${parts.join(' · ')}`} />
 }
 
 const LOOKS: Readonly<Record<EngineState, StateLook>> = {

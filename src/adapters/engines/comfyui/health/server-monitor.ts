@@ -12,10 +12,11 @@ import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../../../lib/log.ts'
 import { type Backoff, createBackoff, createDoorbell, sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { EngineTrouble } from '../../../../domain/engine/fleet/fleet-engine.ts'
+import type { EngineRuntime } from '../../../../domain/engine/fleet/observed-release.ts'
 import type { WeightFile } from '../../../../domain/engine/weights/weight-files.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { RECYCLED } from '../launch/supervisor.ts'
-import { type ComfyApi, type Device, readDevice, readObjectInfo } from '../wire/comfy-api.ts'
+import { type ComfyApi, type Device, readDevice, readObjectInfo, readRuntime } from '../wire/comfy-api.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
 import { toText } from '../wire/socket-frames.ts'
 import { explainTrouble } from './explain-trouble.ts'
@@ -26,6 +27,7 @@ interface ServerState {
   readonly isGone: boolean
   readonly incarnation: number
   readonly version: string | null
+  readonly runtime: EngineRuntime
   readonly device: Device | null
   readonly lastError: EngineTrouble | null
   readonly objectInfo: ObjectInfo | null
@@ -62,6 +64,7 @@ const REFUSALS_OF_NOBODY = 2
 const FIRST_RETRY_MS = 250
 const OWN_RETRY_MAX_MS = 1_000
 const EMPTY_CATALOG = catalogOf({})
+const UNSAID: EngineRuntime = { python: null, torch: null }
 
 export class ServerMonitor {
   readonly #deps: ServerMonitorOptions
@@ -73,6 +76,7 @@ export class ServerMonitor {
     isGone: false,
     incarnation: 1,
     version: null,
+    runtime: UNSAID,
     device: null,
     lastError: null,
     objectInfo: null,
@@ -185,6 +189,7 @@ export class ServerMonitor {
       isGone: false,
       incarnation: this.#state.incarnation + (isAnother ? 1 : 0),
       version: isJsonObject(stats?.system) ? toText(stats.system.comfyui_version) : null,
+      runtime: isJsonObject(stats?.system) ? readRuntime(stats.system) : UNSAID,
       device: stats === null ? null : readDevice(stats),
       maxUploadBytes: typeof limit === 'number' ? limit : null,
     })

@@ -14,6 +14,7 @@ import {
 } from '../../../../../lib/json/lossless-json.ts'
 import { type MultipartBody, writeMultipart } from '../../../../../lib/outbound/write-multipart.ts'
 import type { EngineInput } from '../../../../domain/engine/engine-port.ts'
+import type { EngineRuntime } from '../../../../domain/engine/fleet/observed-release.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { CallError, type ComfyHttp, type StreamedAnswer } from './comfy-http.ts'
 import { toText } from './socket-frames.ts'
@@ -281,6 +282,11 @@ export interface Device {
   readonly name: string
   readonly vramTotalBytes: number | null
   readonly vramFreeBytes: number | null
+}
+
+/** Of `system` in `/system_stats`, where Python states its compiler, too. */
+export function readRuntime({ python_version: python, pytorch_version: torch }: JsonObject): EngineRuntime {
+  return { python: toText(python)?.split(' ')[0] ?? null, torch: toText(torch) }
 }
 
 /** The first device of `/system_stats`; null: it names none. */
