@@ -74,6 +74,13 @@ export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): Su
       maxBodyBytes: config.router.maxBodyBytes,
       holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
     },
+    chat: {
+      access: parts.router.actions.access,
+      runModel: parts.router.actions.runModel,
+      blobs: parts.blobs,
+      maxBodyBytes: config.router.maxBodyBytes,
+      holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
+    },
     endpoints: {
       ...parts.endpoints,
       watchJob: jobs.watching.watchJob,

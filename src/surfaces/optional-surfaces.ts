@@ -13,6 +13,7 @@ const FOLDERS = [
   'partner-nodes',
   'mcp',
   'images-v1',
+  'chat-v1',
   'replicate-v1',
   'share',
   'deploy-v1',

@@ -12,6 +12,7 @@ const DOORS = [
   'src/surfaces/console/index.ts',
   'src/surfaces/mcp/index.ts',
   'src/surfaces/images-v1/index.ts',
+  'src/surfaces/chat-v1/index.ts',
   'src/surfaces/replicate-v1/index.ts',
   'src/surfaces/share/index.ts',
   'src/surfaces/deploy-v1/index.ts',

@@ -16,6 +16,7 @@ const LEFT_OUT = [
   'partner-nodes',
   'mcp',
   'images-v1',
+  'chat-v1',
   'replicate-v1',
   'share',
   'deploy-v1',

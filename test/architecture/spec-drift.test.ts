@@ -42,6 +42,7 @@ const CONTRACTS = [
   ['spec/console.openapi.json', 'src/surfaces/console'],
   ['spec/partner-nodes.openapi.json', 'src/surfaces/partner-nodes'],
   ['spec/images.openapi.json', 'src/surfaces/images-v1'],
+  ['spec/chat.openapi.json', 'src/surfaces/chat-v1'],
   ['spec/replicate.openapi.json', 'src/surfaces/replicate-v1'],
   ['spec/share.openapi.json', 'src/surfaces/share'],
   ['spec/deploy-v1.openapi.json', 'src/surfaces/deploy-v1'],

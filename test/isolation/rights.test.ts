@@ -40,6 +40,7 @@ const PUBLIC = [
   // The signature in the address is the authorisation.
   ...['PUT /builder/blobs/:id', 'GET /builder/blobs/:id'],
   'GET /v1/images/openapi.json',
+  'GET /v1/chat/openapi.json',
   // The token in the address is the authorisation.
   ...['GET /share/:token', 'GET /share/files/:name', 'GET /share/openapi.json', 'GET /share/:token/endpoint'],
   ...['POST /share/:token/runs', 'GET /share/:token/runs/:run', 'POST /share/:token/runs/:run/cancel'],
@@ -51,6 +52,7 @@ const PUBLIC = [
     '',
     '/admin',
     '/builder',
+    '/chat',
     '/console',
     '/deploy',
     '/images',

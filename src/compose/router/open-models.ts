@@ -28,7 +28,7 @@ import {
   type Catalog,
   type CompileSchema,
   createCatalog,
-  createCheckInput,
+  toCatalogued,
 } from '../../domain/models/catalog/model-catalog.ts'
 import { createPartnerRoutes, type PartnerRoutes } from '../../domain/models/partner/partner-route.ts'
 import type { Provider } from '../../domain/models/provider.ts'
@@ -272,10 +272,7 @@ function openCatalog(read: ReadCatalog, before: Opened | null, parts: OpenParts)
     }
   }
   const offered = read.models.filter(({ provider }) => hasSandbox || provider !== 'sandbox')
-  const entries = [...offered, ...parts.models].map((model) => ({
-    model,
-    checkInput: createCheckInput(model, compileSchema),
-  }))
+  const entries = [...offered, ...parts.models].map((model) => toCatalogued(model, compileSchema))
   const routes = createPartnerRoutes(read.routes)
   return { catalog: createCatalog(entries, clock.now(), routes.models), routes, providers }
 }

@@ -11,17 +11,17 @@ import type { Job, Output } from '../../domain/jobs/job.ts'
 import { isTerminal } from '../../domain/jobs/transitions.ts'
 import { holdOpen, keepUntilAnswered } from '../kit/connections/raw-connections.ts'
 import type { Door } from '../kit/jobs/endpoint-door.ts'
+import { type OpenAIError, RunError } from '../kit/openai-errors.ts'
 import { sendJson } from '../kit/request.ts'
 import { encodeFrame } from '../kit/streams/sse.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import { type ImageErrorBody, RunError } from './image-errors.ts'
 import type { ImageRequest } from './image-request.ts'
 import type { JoinedRun } from './joined-runs.ts'
 
 export interface AnswerDeps extends Pick<SurfaceParts, 'endpoints' | 'pictures' | 'clock'> {
   readonly openContent: SurfaceParts['console']['openContent']
   readonly linkTo: Door['linkTo']
-  readonly tellError: (error: unknown, requestId: string) => { readonly error: ImageErrorBody }
+  readonly tellError: (error: unknown, requestId: string) => { readonly error: OpenAIError }
   readonly isStopping: () => boolean
 }
 

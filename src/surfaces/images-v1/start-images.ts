@@ -24,7 +24,6 @@ import type { Job } from '../../domain/jobs/job.ts'
 import type { DoorContext } from '../kit/jobs/endpoint-door.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { EditForm } from './edit-form.ts'
-import { modelNotFound } from './image-errors.ts'
 import type { ImageRequest } from './image-request.ts'
 import { type InputMap, mapInputs, paramOf, toInputs } from './input-map.ts'
 import type { StartedRun } from './joined-runs.ts'
@@ -73,6 +72,15 @@ export async function findModel(
     if (aliased === null) throw modelNotFound(model)
     return endpoints.resolve(caller, aliased.name)
   }
+}
+
+export function modelNotFound(model: string): ServiceError {
+  const shown = JSON.stringify(model.slice(0, 64))
+  return new ServiceError(
+    'not_found',
+    `there is no model ${shown}: it is the name of an endpoint, or one of the models in the settings of one`,
+    { details: { field: 'model', code: 'model_not_found' } },
+  )
 }
 
 // Whoever has more has to say which one is meant.

@@ -50,6 +50,7 @@ import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
 import type { EstimateWait } from '../../domain/jobs/waits/wait-estimates.ts'
 import type { Access } from '../../domain/models/access/model-access.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
+import type { RunModel } from '../../domain/models/calls/run-call.ts'
 import type { PartnerNodes } from '../../domain/models/partner/partner-nodes.ts'
 import type { PartnerUploads } from '../../domain/models/partner/partner-uploads.ts'
 import type { RunTokens } from '../../domain/models/partner/run-tokens.ts'
@@ -110,6 +111,7 @@ export interface SurfaceParts {
   readonly accountConnections: AccountConnections
   readonly console: ConsoleParts
   readonly partner: PartnerParts
+  readonly chat: ChatParts
   readonly endpoints: EndpointParts
   readonly builds: BuilderParts
   readonly limits: {
@@ -233,6 +235,16 @@ interface BuilderParts {
   readonly resolve: ResolveReferences
   /** A path under which the bytes of an uploaded file can be read without a credential. */
   readonly signRead: (blobId: string, expiresAt: Date) => string
+}
+
+/** What OpenAI's way to call models of the catalogue is given beside the parts of every optional surface. */
+interface ChatParts {
+  readonly access: Pick<Access, 'open' | 'catalogFor' | 'whyNot'>
+  readonly runModel: RunModel
+  readonly blobs: Pick<BlobStore, 'open'>
+  readonly maxBodyBytes: number
+  /** How long a connection may be silent while its call runs. */
+  readonly holdMs: number
 }
 
 /** What the paths of ComfyUI's partner nodes are given beside the parts of every optional surface. */

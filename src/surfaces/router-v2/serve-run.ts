@@ -3,14 +3,11 @@
  * alike. Nothing is written before the end is known; the connection is kept for as long as the call may take.
  */
 
-import { createHash, hash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import type { Log } from '../../../lib/log.ts'
 import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
-import { readBudgetTag } from '../../domain/credits/budgets/budget.ts'
-import { readIdempotencyKey } from '../../domain/idempotency/idempotency-key.ts'
 import type { Access, SpendOf } from '../../domain/models/access/model-access.ts'
 import type { OpenedModel } from '../../domain/models/access/own-models.ts'
 import { NO_WISH, type ProviderWish } from '../../domain/models/alternates/choose-providers.ts'
@@ -23,7 +20,7 @@ import { readBodyBytes } from '../kit/bodies/json-body.ts'
 import { holdOpen, keepUntilAnswered, writeAnswer } from '../kit/connections/raw-connections.ts'
 import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
-import { mustBeResult, parseModelInput } from '../kit/model-calls.ts'
+import { fingerprintOf, mustBeResult, parseModelInput, readCallTag, readKey } from '../kit/model-calls.ts'
 import { findRepeated, markRoute, pathOf, readQuery, requestIdOf } from '../kit/request.ts'
 import type { AnswerError, HotRoute } from '../kit/surface.ts'
 import { withSpend } from './router-errors.ts'
@@ -189,32 +186,10 @@ interface CallInput {
 
 // 100 MiB over a slow line; a sender that drips is cut off all the same.
 const BODY_MS = 600_000
-const COPIED_BYTES = 16_384
 
 export async function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {
   const body = await readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
   return { body, input: await parseModelInput(request, body) }
-}
-
-/** What the caller calls this call, for budgets. */
-export function readCallTag(headers: IncomingMessage['headers']): string | null {
-  return readBudgetTag(headers['x-service-tag'] ?? headers['x-comfy-tag'])
-}
-
-/** Throws malformed. */
-export function readKey(request: IncomingMessage): string | null {
-  const header = request.headers['idempotency-key'] as string | undefined
-  if (header === undefined) return null
-  // Several are joined by commas. The distinct form is made for all headers at once and costs as much as they did.
-  return readIdempotencyKey(header.includes(',') ? request.headersDistinct['idempotency-key'] : [header])
-}
-
-/** Method, path with query, and body. */
-export function fingerprintOf(request: IncomingMessage, body: Buffer): string {
-  const head = Buffer.from(`${request.method} ${request.url}\n`)
-  // In one go where the copy costs less than a hash that is kept between two updates.
-  if (body.length <= COPIED_BYTES) return hash('sha256', Buffer.concat([head, body]), 'base64')
-  return createHash('sha256').update(head).update(body).digest('base64')
 }
 
 // The query of a call. `model_provider` names who is to serve it, `strict_mode=true` says that the body is in that provider's own

@@ -165,7 +165,12 @@ function checkOne(model: Model, file: string, context: CheckContext): string[] {
   return hasOwnRules ? problems : [...problems, ...checkAdapter(model, context)]
 }
 
-function checkAdapter(model: Model, { builtIn, providers }: CheckContext): readonly string[] {
+function checkAdapter(model: Model, context: CheckContext): readonly string[] {
+  const ofChat = model.chat == null ? [] : checkOneAdapter(model.chat.model, context)
+  return [...checkOneAdapter(model, context), ...ofChat.map((problem) => `chat: ${problem}`)]
+}
+
+function checkOneAdapter(model: Model, { builtIn, providers }: CheckContext): readonly string[] {
   const own = Object.hasOwn(builtIn, model.provider) ? builtIn[model.provider] : undefined
   if (own !== undefined) return own(model)
   const rules = providers.get(model.provider)

@@ -118,6 +118,7 @@ const BEHAVIOUR_NAMES = [
   'provider_timeout',
   'silent',
   'large',
+  'chat',
 ] as const
 type BehaviourName = (typeof BEHAVIOUR_NAMES)[number]
 
@@ -164,6 +165,25 @@ const BEHAVIOURS: Readonly<Record<BehaviourName, Behaviour>> = {
     usage: null,
     costMicros: null,
   }),
+  chat: (input) => toJson(answerChat(input)),
+}
+
+const CHAT_MODEL = 'sandbox/chat'
+const CHARACTERS_PER_TOKEN = 4
+
+/** The last words of the conversation, as an answer to it. */
+function answerChat({ messages }: JsonRecord): JsonRecord {
+  const said = Array.isArray(messages) ? messages : []
+  const last: Json = said.at(-1) ?? null
+  const content = toText(isRecord(last) ? last['content'] : null, 'Hello')
+  const [asked, made] = [JSON.stringify(said), content].map((text) => Math.ceil(text.length / CHARACTERS_PER_TOKEN))
+  return {
+    ...{ id: 'chatcmpl-sandbox', object: 'chat.completion', created: 0, model: CHAT_MODEL },
+    choices: [
+      { index: 0, message: { role: 'assistant', content, refusal: null }, logprobs: null, finish_reason: 'stop' },
+    ],
+    usage: { prompt_tokens: asked, completion_tokens: made, total_tokens: asked + made },
+  }
 }
 
 function isBehaviour(name: unknown): name is BehaviourName {

@@ -126,11 +126,11 @@ export function createAccess(deps: AccessDeps): Access {
       if (key !== 'own_key') await rate.take(caller.accountId)
       const found = await findOwn(caller, `${provider}/${name}`, 'endpoints:run')
       if (found !== null) return { ...found, isOwnKey: true }
-      const { model, checkInput } = resolve(caller, provider, name)
+      const { model, checkInput, chat } = resolve(caller, provider, name)
       if (adapter === null || key === 'none' || model.state !== 'released') throw notHere(model, adapter?.absence)
       const withheld = whyWithheld(model)
       if (withheld !== null) throw notHere(model, withheld)
-      return { model, checkInput, provider: adapter, ...toPayer(caller, { model, adapter, keys, key }) }
+      return { model, checkInput, chat, provider: adapter, ...toPayer(caller, { model, adapter, keys, key }) }
     },
     choose: chooseFor,
     async openForNodes(caller, model) {

@@ -2,13 +2,15 @@
 import { type Caller, hasScope, type Scope } from '../../accounts/caller.ts'
 import type { Serving } from '../alternates/serving.ts'
 import type { Model } from '../catalog/model.ts'
-import type { Catalog, CheckInput } from '../catalog/model-catalog.ts'
+import type { Catalog, CataloguedModel, CheckInput } from '../catalog/model-catalog.ts'
 import type { Estimate } from '../pricing/pricing.ts'
 import type { Provider } from '../provider.ts'
 
 export interface OpenedModel {
   readonly model: Model
   readonly checkInput: CheckInput
+  /** As it is called for a conversation; left out or null: it takes none. */
+  readonly chat?: CataloguedModel['chat']
   readonly provider: Provider
   /** The account brings its own key: nothing is held or charged, and no allowance counts. */
   readonly isOwnKey: boolean

@@ -6,7 +6,7 @@
 import { editDistance } from '../../../../lib/text/closest-word.ts'
 import { findUnbounded } from '../pricing/pricing.ts'
 import type { ValidationFailure } from '../router-error.ts'
-import { type JsonPath, type JsonRecord, type Model, sourcesOf } from './model.ts'
+import { type ChatForm, type JsonPath, type JsonRecord, type Model, sourcesOf } from './model.ts'
 
 // Judges an input before anything is dispatched: the model's name in it, its schema, whether it leaves the price without any
 // bound, and whether a provider may read a price into it that we do not. Everything that is wrong is listed. Schemas are compiled
@@ -163,9 +163,24 @@ function elementsOf(names: ReadNames): ReadNames {
   return names.elements
 }
 
-interface CataloguedModel {
+interface JudgedModel {
   readonly model: Model
   readonly checkInput: CheckInput
+}
+
+export interface CataloguedModel extends JudgedModel {
+  /** As it is called for a conversation; null: it takes none. */
+  readonly chat?: (JudgedModel & Pick<ChatForm, 'defaultName'>) | null
+}
+
+/** A model with the judge of its inputs, in each of its forms. */
+export function toCatalogued(model: Model, compile: CompileSchema): CataloguedModel {
+  const { chat = null } = model
+  return {
+    model,
+    checkInput: createCheckInput(model, compile),
+    chat: chat === null ? null : { ...chat, checkInput: createCheckInput(chat.model, compile) },
+  }
 }
 
 interface Page {

@@ -82,6 +82,15 @@ export interface Model {
   readonly alternate?: Alternate | null
   /** It belongs to one account and is in no catalogue; left out: it is for all accounts. */
   readonly isOwn?: true
+  /** How it takes conversations in OpenAI's form; left out or null: it takes none. */
+  readonly chat?: ChatForm | null
+}
+
+/** The same model as it is called for a conversation in OpenAI's form: with a schema, and perhaps a price and rules, of its own. */
+export interface ChatForm {
+  readonly model: Model
+  /** Callers write a name of the provider's own behind the id; this one counts where they write none. null: the id says it all. */
+  readonly defaultName: string | null
 }
 
 /** The canonical id of a model, `{provider}/{model}`, as in the path of a request. */

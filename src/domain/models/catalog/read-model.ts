@@ -5,8 +5,10 @@
 import { isMediaType } from '../../../../lib/files/mime.ts'
 import { readAlternate } from '../alternates/read-alternate.ts'
 import { readPriceRule } from '../pricing/read-price-rule.ts'
+import { toChatDocument } from './chat-form.ts'
 import { FieldReader } from './field-reader.ts'
 import {
+  type ChatForm,
   findOtherDefaults,
   type Hosting,
   isRecord,
@@ -35,7 +37,7 @@ export function readModel(document: Json): ReadModel {
   const problems: string[] = []
   const file = FieldReader.open(document, '', problems)
   const id = readId(file)
-  const model = readFields(file, id)
+  const model = readFields(file, id, document)
   file.refuseOthers()
   return problems.length === 0 ? { model, problems: [] } : { model: null, problems }
 }
@@ -47,7 +49,7 @@ function readId(file: FieldReader): ModelId {
   return id ?? { id: text, provider: '', model: '' }
 }
 
-function readFields(file: FieldReader, id: ModelId): Model {
+function readFields(file: FieldReader, id: ModelId, document: Json): Model {
   const state = file.choice('state', MODEL_STATES, 'released')
   const successor = file.optionalText('successor')
   if (successor !== null && readModelId(successor) === null) file.problem('successor', 'must be the id of a model')
@@ -76,7 +78,20 @@ function readFields(file: FieldReader, id: ModelId): Model {
     hosting: readHosting(file),
     adapter: file.object('adapter') ?? {},
     alternate: readAlternate(file),
+    chat: readChat(file, document),
   }
+}
+
+/** The file once more, as it is for conversations: what its part `chat` says goes before what the rest says. */
+function readChat(file: FieldReader, document: Json): ChatForm | null {
+  if (!file.has('chat') || !isRecord(document)) return null
+  const chat = file.record('chat')
+  const defaultName = chat.optionalText('default_model')
+  const own = { input: chat.object('input'), price: chat.object('price'), adapter: chat.object('adapter') }
+  chat.refuseOthers()
+  const { model, problems } = readModel(toChatDocument(document, own, { hasNames: defaultName !== null }))
+  for (const problem of problems) file.problem('chat', `makes a model whose ${problem}`)
+  return model === null ? null : { model, defaultName }
 }
 
 function readConfirmed(file: FieldReader): boolean {

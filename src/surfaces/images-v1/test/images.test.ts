@@ -79,6 +79,7 @@ describe('image models', () => {
       [
         ['card', 'local'],
         ['gpt-image-1', 'local'],
+        ['sandbox/chat', 'sandbox'],
         ['text-card', 'service'],
       ],
     )

@@ -41,7 +41,7 @@ interface Guards<Known> {
   readonly operator?: (request: FastifyRequest) => unknown
 }
 
-interface RouteGuard<Known> {
+export interface RouteGuard<Known> {
   /** Guards all routes that are registered from here on, and below. */
   protect(app: FastifyInstance): void
   /** What the guard found out about the caller of this request. */

@@ -5,7 +5,7 @@ import type { Job, Output } from '../../../domain/jobs/job.ts'
 import { createRouteGuard, serviceAddressOf } from '../guards/routes.ts'
 import type { SurfaceParts } from '../surface-parts.ts'
 
-export interface DoorContext extends Pick<Caller, 'accountId' | 'keyId' | 'endpoints'> {
+export interface DoorContext extends Caller {
   /** Of the deployment that the address names; null: it names none. */
   readonly pool: string | null
   /** Scheme, host and mount prefix. */
@@ -23,7 +23,7 @@ export interface Door {
 const LINK_MS = 60 * 60 * 1000
 
 export function createDoor({ gate, poolOf, content, clock }: SurfaceParts): Door {
-  const guard = createRouteGuard<Pick<DoorContext, 'accountId' | 'keyId' | 'endpoints' | 'pool'>>({
+  const guard = createRouteGuard<Omit<DoorContext, 'baseUrl'>>({
     async account(request) {
       const caller = await gate.authenticate(request.raw, 'bearer')
       return { ...caller, pool: poolOf(serviceAddressOf(request), caller.accountId) }
@@ -32,9 +32,8 @@ export function createDoor({ gate, poolOf, content, clock }: SurfaceParts): Door
   return {
     protect: guard.protect,
     contextOf(request) {
-      const { accountId, keyId, endpoints, pool } = guard.knownOf(request)
       const { origin, mountPrefix } = serviceAddressOf(request)
-      return { accountId, keyId, endpoints, pool, baseUrl: origin + mountPrefix }
+      return { ...guard.knownOf(request), baseUrl: origin + mountPrefix }
     },
     linkTo({ assetId }, { accountId, expiresAt: endsAt }, baseUrl) {
       const expiresAt = new Date(Math.min(clock.now().getTime() + LINK_MS, endsAt.getTime()))

@@ -12,7 +12,7 @@ import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import type { RequestState, StoredRequest } from '../../../domain/models/queue/request-store.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
-import { mustBeResult } from '../../kit/model-calls.ts'
+import { fingerprintOf, mustBeResult, readCallTag, readKey } from '../../kit/model-calls.ts'
 import { lenientQueryOf, sendJson } from '../../kit/request.ts'
 import { errorTypeOf } from '../router-errors.ts'
 import {
@@ -24,7 +24,7 @@ import {
   RUN_RIGHT,
   type ServedHeaders,
 } from '../router-operation.ts'
-import { fingerprintOf, openWithQuery, readCallInput, readCallTag, readKey, type ServeRun } from '../serve-run.ts'
+import { openWithQuery, readCallInput, type ServeRun } from '../serve-run.ts'
 
 interface CallsDeps {
   readonly contextOf: ContextOf

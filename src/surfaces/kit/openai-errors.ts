@@ -1,11 +1,12 @@
 /**
  * Refusals and failures as OpenAI's clients read them. They send a request again on 408, 409, 429 and 5xx, without any key: whatever may
- * have made a job says that they must not.
+ * have made something says that they must not.
  */
 import type { Log } from '../../../lib/log.ts'
 import { type Refusal, type RefusalDetails, ServiceError } from '../../domain/errors.ts'
-import { DEFECT_MESSAGE, REFUSAL_STATUS, toHttpRefusal, toRetryAfter } from '../kit/answer-errors.ts'
-import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
+import { RouterError, type RouterRefusal } from '../../domain/models/router-error.ts'
+import { DEFECT_MESSAGE, REFUSAL_STATUS, ROUTER_REFUSAL_STATUS, toHttpRefusal, toRetryAfter } from './answer-errors.ts'
+import type { AnswerError, ErrorAnswer } from './surface.ts'
 
 /** What became of a run that was accepted. */
 export class RunError extends Error {
@@ -19,16 +20,7 @@ export class RunError extends Error {
   }
 }
 
-export function modelNotFound(model: string): ServiceError {
-  const shown = JSON.stringify(model.slice(0, 64))
-  return new ServiceError(
-    'not_found',
-    `there is no model ${shown}: it is the name of an endpoint, or one of the models in the settings of one`,
-    { details: { field: 'model', code: 'model_not_found' } },
-  )
-}
-
-export interface ImageErrorBody {
+export interface OpenAIError {
   readonly message: string
   readonly type: string
   readonly param: string | null
@@ -37,7 +29,7 @@ export interface ImageErrorBody {
 
 interface Told {
   readonly status: number
-  readonly error: ImageErrorBody
+  readonly error: OpenAIError
   readonly mayRetry: boolean
   readonly retryAfterSeconds: number | null
 }
@@ -73,12 +65,13 @@ const MAY_RETRY: ReadonlySet<Refusal> = new Set([
   ...(['overloaded', 'shutting_down', 'deployment_not_ready', 'check_unavailable'] as const),
 ])
 
-function toImageError(error: unknown): Told | null {
+function toOpenAIError(error: unknown): Told | null {
   if (error instanceof RunError) {
     const { status, code, message } = error
     const type = status < 500 ? 'invalid_request_error' : 'server_error'
     return { status, error: { message, type, param: null, code }, mayRetry: false, retryAfterSeconds: null }
   }
+  if (error instanceof RouterError) return ofModel(error)
   const known = error instanceof ServiceError ? error : toHttpRefusal(error)
   if (known === null) return null
   const { refusal, message, details, retryAfterSeconds } = known
@@ -91,6 +84,56 @@ function toImageError(error: unknown): Told | null {
     mayRetry: MAY_RETRY.has(refusal),
     retryAfterSeconds,
   }
+}
+
+/** The code of each refusal of a model, and whether the same request may be sent again at once: surely nothing was made. */
+const MODEL_CODES: Readonly<Record<RouterRefusal, readonly [code: string, mayRetry: boolean]>> = {
+  malformed: ['invalid_request', false],
+  wrong_method: ['wrong_method', false],
+  too_large: ['payload_too_large', false],
+  invalid_fields: ['invalid_value', false],
+  provider_refused_input: ['invalid_value', false],
+  key_unusable: ['idempotency_key_in_use', false],
+  key_running: ['idempotency_key_in_use', true],
+  policy: ['content_policy_violation', false],
+  provider_failed: ['provider_error', false],
+  provider_timeout: ['provider_timeout', false],
+  no_credits: ['insufficient_quota', false],
+  unknown_model: ['model_not_found', false],
+  unauthorized: ['invalid_api_key', false],
+  forbidden: ['insufficient_permissions', false],
+  calls_exhausted: ['rate_limit_exceeded', true],
+  spend_exhausted: ['rate_limit_exceeded', true],
+  rate: ['rate_limit_exceeded', true],
+  disconnected: ['server_error', false],
+  internal: ['server_error', false],
+  deadline: ['timeout', false],
+  not_enabled: ['model_not_enabled', false],
+  unavailable: ['server_error', true],
+  cancelled: ['server_error', false],
+  already_completed: ['invalid_request', false],
+  waited_too_long: ['timeout', false],
+  unknown_request: ['not_found', false],
+  forgotten_request: ['not_found', false],
+  backlog_full: ['rate_limit_exceeded', true],
+}
+
+function ofModel({ refusal, message, failures, retryAfterSeconds }: RouterError): Told {
+  const [code, mayRetry] = MODEL_CODES[refusal]
+  const isQuota = refusal === 'no_credits'
+  const status = isQuota ? 429 : refusal === 'invalid_fields' ? 400 : ROUTER_REFUSAL_STATUS[refusal]
+  const type = isQuota ? code : status >= 500 ? 'server_error' : 'invalid_request_error'
+  const [first] = failures ?? []
+  const param = refusal === 'unknown_model' ? 'model' : first === undefined ? null : toParam(first.loc)
+  const said = first === undefined ? message : `${message}: ${param ?? 'the body'} ${first.msg}`
+  return { status, error: { message: said, type, param, code }, mayRetry, retryAfterSeconds }
+}
+
+/** `messages[0].role`, as those clients write it. */
+function toParam(loc: readonly (string | number)[]): string | null {
+  const steps = loc[0] === 'body' ? loc.slice(1) : loc
+  const text = steps.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`)).join('')
+  return text === '' ? null : text.replace(/^\./, '')
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -122,16 +165,16 @@ const DEFECT: Told = {
 }
 
 /** What is no refusal is logged, and told as a defect. */
-export function createTellImageError(log: Log): (error: unknown, requestId: string) => Told {
+export function createTellOpenAIError(log: Log): (error: unknown, requestId: string) => Told {
   return (error, requestId) => {
-    const told = toImageError(error)
-    if (told === null) log.error({ err: error, requestId }, 'a request of an image client failed unexpectedly')
+    const told = toOpenAIError(error)
+    if (told === null) log.error({ err: error, requestId }, 'a request of an OpenAI client failed unexpectedly')
     return told ?? DEFECT
   }
 }
 
-export function createAnswerImageError(log: Log): AnswerError {
-  const tell = createTellImageError(log)
+export function createAnswerOpenAIError(log: Log): AnswerError {
+  const tell = createTellOpenAIError(log)
   return (error, requestId) => toAnswer(tell(error, requestId), requestId)
 }
 
@@ -139,6 +182,6 @@ function toAnswer({ status, error, mayRetry, retryAfterSeconds }: Told, requestI
   const headers: Record<string, string> = { 'Content-Type': 'application/json', 'x-request-id': requestId }
   if (status === 401) headers['WWW-Authenticate'] = 'Bearer'
   if (mayRetry) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
-  else if (status >= 500 || status === 429) headers['x-should-retry'] = 'false'
+  else if (status >= 500 || status === 429 || status === 409) headers['x-should-retry'] = 'false'
   return { status, headers, body: JSON.stringify({ error }) }
 }

@@ -1,0 +1,202 @@
+/** OpenAI's own client, unmodified, against chat models of the catalogue. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import OpenAI, { APIError } from 'openai'
+import { type SharedApp, startShared, type Tenant } from '../../../../test/support/app/start-shared.ts'
+import { openSpecChecks } from '../../../../test/support/clients/check-against-spec.ts'
+import { type ChatFake, startChatFake, USED } from '../../../../test/support/providers/chat-fake.ts'
+
+const { checkAgainstSchema } = openSpecChecks('chat.openapi.json')
+const GRANT = 1_000_000_000
+// Of gpt-5-mini: a quarter of a dollar for a million tokens that go in, two dollars for a million that come out.
+const PRICE = Math.ceil(USED.prompt_tokens * 0.25 + USED.completion_tokens * 2)
+const MODEL = 'openai/gpt-5-mini'
+
+describe('a conversation', () => {
+  let folder: string
+  let fake: ChatFake
+  let app: SharedApp
+  let tenant: Tenant
+  let client: OpenAI
+  let count = 0
+  before(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'atelier-chat-'))
+    fake = await startChatFake()
+    const settings = { key: 'sk-of-the-service', base_url: fake.url }
+    const providers = path.join(folder, 'providers.json')
+    await writeFile(providers, JSON.stringify({ openai: settings, openrouter: settings }))
+    app = await startShared({ workers: '0', providers }, { env: { ATELIER_SECRET_KEY: 'ab'.repeat(32) } })
+  })
+  after(async () => {
+    await app[Symbol.asyncDispose]()
+    await fake[Symbol.asyncDispose]()
+    await rm(folder, { recursive: true, force: true })
+  })
+  // Each with an account of its own, so that its calls can be counted.
+  beforeEach(async () => {
+    count += 1
+    tenant = await app.account(`tenant-${count}`, { creditFloorMicros: 0 })
+    await app.admin('POST', `/accounts/${tenant.id}/grants`, { micros: GRANT })
+    client = clientOf(tenant)
+    fake.requests.length = 0
+    fake.made.clear()
+  })
+
+  const clientOf = ({ key }: Tenant) => new OpenAI({ baseURL: `${app.url}/v1`, apiKey: key })
+  const say = (content: string, more: object = {}) => ({
+    model: MODEL,
+    messages: [{ role: 'user' as const, content }],
+    ...more,
+  })
+  const charged = async () => {
+    const { balance } = (await app.admin('GET', `/accounts/${tenant.id}`)).json
+    assert.equal(balance.held_micros, 0)
+    return GRANT - balance.available_micros
+  }
+  const refused = async (asked: Promise<unknown>): Promise<APIError> => {
+    const error = await asked.then(
+      () => assert.fail('it was answered'),
+      (thrown: unknown) => thrown,
+    )
+    assert.ok(error instanceof APIError, String(error))
+    checkAgainstSchema('ErrorAnswer', { error: error.error })
+    return error
+  }
+
+  test('is answered by the provider, under its own name of the model, and charged what it used', async () => {
+    const answer = await client.chat.completions.create(say('good morning'))
+    checkAgainstSchema('ChatCompletion', answer)
+    assert.equal(answer.choices[0]?.message.content, 'good morning')
+    assert.equal(answer.model, 'gpt-5-mini')
+    assert.deepEqual(answer.usage, USED)
+    const [sent] = fake.requests
+    assert.deepEqual([sent?.path, sent?.key], ['/chat/completions', 'Bearer sk-of-the-service'])
+    assert.equal(await charged(), PRICE)
+  })
+
+  test('reaches a model of a provider that has many by the name behind the id, and its own choice without one', async () => {
+    for (const [model, sent] of [
+      ['openrouter/chat-completions/vendor/name', 'vendor/name'],
+      ['openrouter/chat-completions', 'openrouter/auto'],
+    ])
+      assert.equal((await client.chat.completions.create(say('x', { model }))).model, sent)
+  })
+
+  test('keeps every digit on its way', async () => {
+    const body =
+      '{"model": "openai/gpt-5-mini", "seed": 12345678901234567890, "messages": [{"role": "user", "content": "x"}]}'
+    const answer = await tenant.call('/v1/chat/completions', { method: 'POST', body })
+    assert.equal(answer.status, 200, answer.text)
+    assert.match(fake.requests[0]?.text ?? '', /"seed":12345678901234567890/)
+  })
+
+  test('with a key is made and charged once, however often it is sent', async () => {
+    const ask = (content: string) =>
+      client.chat.completions.create(say(content), { headers: { 'Idempotency-Key': 'the only one' } }).withResponse()
+    const { response: first } = await ask('once')
+    const { data, response: second } = await ask('once')
+    assert.deepEqual(
+      [first.headers.get('idempotent-replayed'), second.headers.get('idempotent-replayed')],
+      [null, 'true'],
+    )
+    assert.equal(data.choices[0]?.message.content, 'once')
+    assert.deepEqual([fake.made.get('once'), await charged()], [1, PRICE])
+    const other = await refused(ask('twice'))
+    assert.deepEqual([other.status, other.code], [409, 'idempotency_key_in_use'])
+    assert.equal(fake.made.get('twice'), undefined)
+  })
+
+  test('that the provider refuses or fails is told in the words of the client, is not sent again, and costs nothing', async () => {
+    const cases = [
+      ['forbidden', 502, 'provider_error', 1],
+      ['too long', 400, 'invalid_value', 1],
+      ['broken before', 502, 'provider_error', 1],
+      ['broken after', 502, 'provider_error', 1],
+    ] as const
+    for (const [content, status, code, sends] of cases) {
+      fake.requests.length = 0
+      const error = await refused(client.chat.completions.create(say(content)))
+      assert.deepEqual([content, error.status, error.code, fake.requests.length], [content, status, code, sends])
+    }
+    assert.equal(await charged(), 0)
+  })
+
+  test('that is wrong in itself is refused by its parameter, and is not sent', async () => {
+    const cases = [
+      [{ model: 'openai/gpt-7' }, 404, 'model_not_found', 'model'],
+      [{ model: 'gpt-5-mini' }, 404, 'model_not_found', 'model'],
+      [{ model: 'openai/gpt-image-1' }, 404, 'model_not_found', 'model'],
+      [{ model: 'openai/gpt-5-mini/other' }, 404, 'model_not_found', 'model'],
+      [{ model: '' }, 400, 'invalid_value', 'model'],
+      [{ model: 'anthropic/claude-sonnet-4-6' }, 403, 'model_not_enabled', null],
+      [{ messages: [] }, 400, 'invalid_value', 'messages'],
+      [{ messages: [{ role: 'nobody', content: 'x' }] }, 400, 'invalid_value', 'messages[0].role'],
+      [{ n: 2 }, 400, 'invalid_value', 'n'],
+      [{ max_tokens: 0 }, 400, 'invalid_value', 'max_tokens'],
+      [{ Max_Tokens: 5 }, 400, 'invalid_value', 'Max_Tokens'],
+    ] as const
+    for (const [more, status, code, param] of cases) {
+      const error = await refused(client.chat.completions.create(say('x', more) as never))
+      assert.deepEqual([more, error.status, error.code, error.param], [more, status, code, param], error.message)
+    }
+    assert.deepEqual(fake.requests, [])
+    assert.equal(await charged(), 0)
+  })
+
+  test('without credit, without the right or with a bad key is refused', async () => {
+    const poor = await app.account('poor', { creditFloorMicros: 0 })
+    const quota = await refused(clientOf(poor).chat.completions.create(say('x')))
+    assert.deepEqual([quota.status, quota.code, quota.type], [429, 'insufficient_quota', 'insufficient_quota'])
+    const { json } = await app.admin('POST', `/accounts/${tenant.id}/keys`, { scopes: ['endpoints:run'] })
+    const runner = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: json.text })
+    assert.equal((await refused(runner.chat.completions.create(say('x')))).status, 403)
+    const stranger = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: 'sk-nobody' })
+    const unknown = await refused(stranger.chat.completions.create(say('x')))
+    assert.deepEqual([unknown.status, unknown.code], [401, 'invalid_api_key'])
+    assert.deepEqual(fake.requests, [])
+  })
+
+  test('goes with the own key of its account, which pays for it', async () => {
+    const body = JSON.stringify({ key: 'sk-of-the-tenant' })
+    assert.equal((await tenant.call('/api/v2/provider-keys/openai', { method: 'PUT', body })).status, 200)
+    await client.chat.completions.create(say('mine'))
+    assert.equal(fake.requests[0]?.key, 'Bearer sk-of-the-tenant')
+    assert.equal(await charged(), 0)
+  })
+
+  test('is stopped by a budget of its account that is used up', async () => {
+    const made = await app.admin('POST', `/accounts/${tenant.id}/budgets`, {
+      ...{ name: 'small', subject: 'account', limit_usd: '0.000001', period: 'month' },
+    })
+    assert.equal(made.status, 201, made.text)
+    const error = await refused(client.chat.completions.create(say('x')))
+    assert.deepEqual([error.status, error.code], [429, 'insufficient_quota'])
+    assert.match(error.message, /budget/)
+  })
+
+  test('finds its models in the list, as far as they run here and the key reaches them', async () => {
+    const listed = async (from: OpenAI) => (await from.models.list()).data.map(({ id }) => id)
+    const all = await listed(client)
+    for (const id of [MODEL, 'openai/gpt-5', 'openrouter/chat-completions', 'sandbox/chat'])
+      assert.ok(all.includes(id), id)
+    assert.equal(all.includes('openai/gpt-image-1'), false)
+    const found = await client.models.retrieve(MODEL)
+    assert.deepEqual([found.id, found.owned_by], [MODEL, 'openai'])
+    const { json } = await app.admin('POST', `/accounts/${tenant.id}/keys`, { scopes: ['models:run'] })
+    const runner = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: json.text })
+    assert.deepEqual(
+      await listed(runner),
+      all.filter((id) => id.includes('/')),
+    )
+    assert.equal((await refused(runner.models.retrieve('resize'))).status, 404)
+    const { json: other } = await app.admin('POST', `/accounts/${tenant.id}/keys`, { scopes: ['endpoints:run'] })
+    const endpoints = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: other.text })
+    assert.deepEqual(
+      await listed(endpoints),
+      all.filter((id) => !id.includes('/')),
+    )
+  })
+})
