@@ -118,7 +118,8 @@ const TOLD: readonly (readonly [member: string, toRemark: (names: string) => str
   ['registryProblem', (problem) => `${problem}: what only the registry knows was left out`],
   ['packsWithoutVersion', (names) => `no commit is known of ${names}: the newest is taken when the release is cut`],
   ['collidingNodes', (names) => `two packs are called ${names}: the first is taken`],
-  ['unresolvedNodes', (names) => `single files, left out: ${names}`],
+  ['unresolvedNodes', (names) => `left out, because nobody can fetch it: ${names}. Upload it as a pack`],
+  ['droppedComfyVersion', (name) => `no version of ComfyUI is called ${name}: set baseComfyVersion, or give --comfy`],
   ['unpinnablePins', (names) => `not written as pins: ${names}`],
   [
     'unmatchedModels',

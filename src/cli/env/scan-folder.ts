@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { hashFile, walkTree } from '../../../lib/files/file-tree.ts'
 import { nullWhenMissing } from '../../../lib/files/inside-folder.ts'
 import { type ZipFile, zipStream } from '../../../lib/files/zip-stream.ts'
+import { toRepository } from '../../../lib/text/repository-address.ts'
 import { CommandError, EXIT } from '../terminal.ts'
 import { isFolder, type SpecDefinition, type SpecModel, type SpecPack } from './spec-file.ts'
 
@@ -110,15 +111,6 @@ async function readPack(folder: string, from: string, remarks: string[]): Promis
     return local
   }
   return { name, source: 'git', localPath, repository, commit }
-}
-
-/** As the service takes it: https, without user and password. null: another kind of address. */
-function toRepository(origin: string): string | null {
-  const ssh = /^git@([\w.-]+):([\w./-]+)$/.exec(origin)
-  const address = ssh === null ? origin : `https://${ssh[1]}/${ssh[2]}`
-  if (!URL.canParse(address)) return null
-  const { protocol, host, pathname } = new URL(address)
-  return protocol === 'https:' ? `https://${host}${pathname.replace(/\/+$/, '').replace(/\.git$/, '')}` : null
 }
 
 /** null: git is not there, or the folder is none of its own. */

@@ -39,7 +39,7 @@ function findFaults(value: unknown): DefinitionFault[] {
   const faults: DefinitionFault[] = []
   const say = (field: string, reason: string) => void faults.push({ field, reason })
   const { baseComfyVersion, baseImage, pipDependencies } = value
-  if (baseComfyVersion !== undefined && !isText(baseComfyVersion, REF))
+  if (baseComfyVersion !== undefined && !isRef(baseComfyVersion))
     say('baseComfyVersion', 'must be a tag, a branch or a commit of ComfyUI, such as v0.3.40')
   if (baseImage !== undefined && !isText(baseImage, BASE_IMAGE))
     say('baseImage', 'must be the id of a base image; GET /v1/base-images lists them')
@@ -88,8 +88,7 @@ function findModelFaults(entry: Fields, say: Say): void {
 
 function findPackFaults(entry: Fields, say: Say): void {
   const { name, blobId, id, registryVersion, repository, gitRef, commit } = entry as Partial<DefinedPack>
-  if (!isSegment(name) || String(name).startsWith('.') || String(name).startsWith('-'))
-    say('name', 'must be the name of a folder below custom_nodes/')
+  if (!isPackName(name)) say('name', 'must be the name of a folder below custom_nodes/')
   const sources = [blobId, registryVersion, repository].filter((source) => source !== undefined)
   if (sources.length > 1) say('repository', 'only one source is taken: blobId, id with registryVersion, or repository')
   if (sources.length === 0 && id !== undefined)
@@ -103,9 +102,9 @@ function findPackFaults(entry: Fields, say: Say): void {
     if (!isText(id, SLUG)) say('id', 'must be the name of the pack in the registry')
   }
   if (repository === undefined) return
-  if (!isText(repository, REPOSITORY)) say('repository', 'must be an https address of a repository, without a user')
-  if (gitRef !== undefined && !isText(gitRef, REF)) say('gitRef', 'must be a tag, a branch or a commit')
-  if (commit !== undefined && !isText(commit, COMMIT)) say('commit', 'must have 40 hex digits')
+  if (!isRepository(repository)) say('repository', 'must be an https address of a repository, without a user')
+  if (gitRef !== undefined && !isRef(gitRef)) say('gitRef', 'must be a tag, a branch or a commit')
+  if (commit !== undefined && !isCommit(commit)) say('commit', 'must have 40 hex digits')
 }
 
 function findRepeated(list: unknown, name: string, keyOf: (entry: Fields) => string): DefinitionFault[] {
@@ -147,6 +146,25 @@ function isRecord(value: unknown): value is Fields {
 
 function isText(value: unknown, pattern: RegExp): value is string {
   return typeof value === 'string' && pattern.test(value)
+}
+
+/** The address of a repository. */
+export function isRepository(value: unknown): value is string {
+  return isText(value, REPOSITORY)
+}
+
+/** A tag, a branch or a commit. */
+export function isRef(value: unknown): value is string {
+  return isText(value, REF)
+}
+
+export function isCommit(value: unknown): value is string {
+  return isText(value, COMMIT)
+}
+
+/** The folder of a pack. */
+export function isPackName(value: unknown): value is string {
+  return isSegment(value) && !/^[.-]/.test(value)
 }
 
 export function isRegistryVersion(value: unknown): value is string {

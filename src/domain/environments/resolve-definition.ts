@@ -2,10 +2,11 @@
  * Definitions made from what people have: an export of a desktop installation, a snapshot of ComfyUI-Manager. The registry of packs is
  * asked for what only it knows; what it does not know is left out of the definition, and the report says so.
  */
+import { toRepository } from '../../../lib/text/repository-address.ts'
 import { BuildError } from './build-error.ts'
 import type { BuildDefinition, DefinedPack } from './definition.ts'
 import type { PackLookup, PublishedPack } from './pack-registry.ts'
-import { isRegistryVersion } from './read-definition.ts'
+import { isCommit, isPackName, isRef, isRegistryVersion, isRepository } from './read-definition.ts'
 
 export interface ResolvedDefinition {
   readonly definition: BuildDefinition
@@ -45,16 +46,16 @@ export async function resolveSnapshot(given: unknown, lookup: PackLookup): Promi
           : { registryId: text(id), version: text(version) }),
       })),
   )
-  const tag = isRecord(comfyui) ? text(comfyui['baseTag']) : null
+  const version = readVersion(isRecord(comfyui) ? comfyui['baseTag'] : null)
   const pins = collectPins(Object.entries(isRecord(pipPackages) ? pipPackages : {}))
   return {
     definition: {
-      ...(tag !== null && { baseComfyVersion: tag }),
+      ...version.definition,
       models: [],
       customNodes: packs.packs,
       ...(pins.lines !== '' && { pipDependencies: pins.lines }),
     },
-    report: { ...packs.report, ...pins.report, pythonVersion: text(pythonVersion) },
+    report: { ...packs.report, ...pins.report, ...version.report, pythonVersion: text(pythonVersion) },
   }
 }
 
@@ -72,16 +73,28 @@ async function resolveManagerSnapshot(snapshot: Fields, lookup: PackLookup): Pro
   const pins = collectPins(
     Object.keys(isRecord(pips) ? pips : {}).map((line) => line.split('==') as [string, string | undefined]),
   )
+  const version = readVersion(comfyui)
   const single = (Array.isArray(files) ? files : []).filter(isRecord).map(({ filename }) => text(filename))
   return {
     definition: {
-      ...(text(comfyui) !== null && { baseComfyVersion: String(comfyui) }),
+      ...version.definition,
       models: [],
       customNodes: packs.packs,
       ...(pins.lines !== '' && { pipDependencies: pins.lines }),
     },
-    report: { ...packs.report, ...pins.report, unresolvedNodes: single.filter((name) => name !== null) },
+    report: {
+      ...{ ...packs.report, ...pins.report, ...version.report },
+      unresolvedNodes: [...packs.nowhere, ...single.filter((name) => name !== null)],
+    },
   }
+}
+
+function readVersion(given: unknown): {
+  readonly definition: Pick<BuildDefinition, 'baseComfyVersion'>
+  readonly report: Fields
+} {
+  if (isRef(given)) return { definition: { baseComfyVersion: given }, report: {} }
+  return { definition: {}, report: text(given) === null ? {} : { droppedComfyVersion: given } }
 }
 
 interface FoundPack {
@@ -95,24 +108,32 @@ interface FoundPack {
 async function collectPacks(
   lookup: PackLookup,
   found: readonly FoundPack[],
-): Promise<{ readonly packs: DefinedPack[]; readonly report: Fields }> {
+): Promise<{ readonly packs: DefinedPack[]; readonly report: Fields; readonly nowhere: readonly string[] }> {
   if (found.length > MAX_PACKS)
     throw new BuildError('invalid_request', `the snapshot has ${found.length} packs; at most ${MAX_PACKS} are taken`)
   const packs = new Map<string, DefinedPack>()
   const told = createRegistryReport(lookup)
-  const [packsWithoutVersion, collidingNodes]: [string[], string[]] = [[], []]
+  const [packsWithoutVersion, collidingNodes, nowhere]: [string[], string[], string[]] = [[], [], []]
   const published = await Promise.all(found.map((pack) => (isNowhere(pack) ? findPublished(lookup, pack) : null)))
   for (const [index, pack] of found.entries()) {
-    const { name, url, commit } = pack
+    const { url } = pack
+    const repository = toRepository(url ?? '')
+    const commit = isCommit(pack.commit) ? pack.commit : null
+    const name = isPackName(pack.name) ? pack.name : nameOf(repository ?? '')
+    if (!isPackName(name) || (!isNowhere(pack) && !isRepository(repository))) {
+      nowhere.push(url ?? pack.name)
+      continue
+    }
     const source = isNowhere(pack)
       ? told.take(published[index] ?? null, { label: pack.registryId ?? name, version: pack.version })
-      : { repository: String(url).replace(/\.git$/, ''), ...(commit && { commit }) }
+      : { repository: String(repository), ...(commit !== null && { commit }) }
     if (source === null) continue
     if (packs.has(name.toLowerCase())) collidingNodes.push(name)
     else packs.set(name.toLowerCase(), { name, ...source })
-    if (!isNowhere(pack) && !commit) packsWithoutVersion.push(name)
+    if (!isNowhere(pack) && commit === null) packsWithoutVersion.push(name)
   }
-  return { packs: [...packs.values()], report: { ...told.report(), packsWithoutVersion, collidingNodes } }
+  const report = { ...told.report(), packsWithoutVersion, collidingNodes, unresolvedNodes: nowhere }
+  return { packs: [...packs.values()], report, nowhere }
 }
 
 /** Only the registry knows where it is. */

@@ -41,9 +41,13 @@ export async function resolveWorkflow(
 ): Promise<ResolvedDefinition & { readonly format: 'ui' | 'api' }> {
   if (!isRecord(workflow)) throw new BuildError('invalid_request', 'workflow must be a JSON object')
   const format = Array.isArray(workflow['nodes']) ? 'ui' : 'api'
-  const nodes = (format === 'ui' ? readSaved(workflow) : readPrompt(workflow)).filter(
-    ({ type }) => !EDITOR_ONLY.has(type),
-  )
+  const all = format === 'ui' ? readSaved(workflow) : readPrompt(workflow)
+  if (format === 'api' && all.length === 0)
+    throw new BuildError(
+      'invalid_request',
+      'workflow has no nodes: it must be a workflow of the editor (with "nodes") or in API format (with "class_type" in each node)',
+    )
+  const nodes = all.filter(({ type }) => !EDITOR_ONLY.has(type))
   const packs = await resolvePacks(nodes, here)
   const models = resolveModels(workflow, nodes, here)
   return {

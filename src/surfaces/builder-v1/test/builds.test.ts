@@ -300,6 +300,25 @@ describe('builds', () => {
       await create(definition)
     }
     await refused(400, 'INVALID_REQUEST', send('POST', '/snapshots/resolve', { snapshot: { a: 1 } }))
+    const hash = 'a'.repeat(40)
+    const odd = {
+      comfyui: '--upload-pack=x',
+      git_custom_nodes: {
+        'git@github.com:acme/by-ssh.git': { hash, disabled: false },
+        'https://user:word@github.com/acme/private.git/': { hash: 'not-one', disabled: false },
+        'file:///etc': { hash, disabled: false },
+      },
+    }
+    const { definition, report } = await mustBe('Resolved', 200, send('POST', '/snapshots/resolve', { snapshot: odd }))
+    assert.deepEqual(definition.customNodes, [
+      { name: 'by-ssh', repository: 'https://github.com/acme/by-ssh', commit: hash },
+      { name: 'private', repository: 'https://github.com/acme/private' },
+    ])
+    assert.deepEqual([report.unresolvedNodes, report.packsWithoutVersion], [['file:///etc'], ['private']])
+    assert.equal(report.droppedComfyVersion, '--upload-pack=x')
+    await create(definition)
+    for (const workflow of [{}, { a: 1 }, { nodes: 5 }, { last_node_id: 3 }])
+      await refused(400, 'INVALID_REQUEST', send('POST', '/workflows/resolve', { workflow }))
     const prompt = { '1': { class_type: 'FakeSave', inputs: {} }, '2': { class_type: 'OfNobody', inputs: {} } }
     const editor = {
       nodes: [
