@@ -20,6 +20,14 @@ test('the Compose file fits the Compose specification', () => {
   assert.deepEqual(judgeCompose(file), [])
 })
 
+test('the example for one machine with a graphics card fits it too, and lets nobody in without a token', () => {
+  const example = parse(read('examples/compose-gpu.yaml')) as ComposeFile
+  assert.deepEqual(judgeCompose(example), [])
+  const { ports } = example.services['atelier'] as unknown as { readonly ports: readonly string[] }
+  assert.deepEqual(ports, ['127.0.0.1:8189:8189'])
+  assert.match(read('examples/compose-gpu.yaml'), /ATELIER_TOKEN: \$\{ATELIER_TOKEN:\?/)
+})
+
 test('the schema would find a word that Compose does not know', () => {
   const { services } = file
   const broken = { ...file, services: { ...services, worker: { ...services['worker'], commando: ['work'] } } }

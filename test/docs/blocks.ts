@@ -11,7 +11,7 @@ const FENCE = /^( *)(`{3,})([a-z]*)\s*$/
 const MARK = /^<!-- (not run|file|config|same as): (.+) -->$/
 
 export type Use =
-  | { readonly kind: 'shell' | 'sample' | 'json' | 'picture' }
+  | { readonly kind: 'shell' | 'sample' | 'python' | 'json' | 'picture' }
   | { readonly kind: 'not run'; readonly reason: string }
   | { readonly kind: 'file' | 'same as'; readonly path: string }
   | { readonly kind: 'config'; readonly deployment: string }
@@ -53,6 +53,7 @@ function toUse(language: string, lineAbove: string, line: number): Use {
   }
   if (language === 'sh') return { kind: 'shell' }
   if (language === 'ts') return { kind: 'sample' }
+  if (language === 'py') return { kind: 'python' }
   if (language === 'json') return { kind: 'json' }
   if (language === '') return { kind: 'picture' }
   throw new Error(

@@ -73,6 +73,8 @@ function toCommands({ use, text, line }: Block): string | null {
       return text.split('\n').map(toCommand).join('\n')
     case 'sample':
       return `${save(`sample-${line}.ts`, text)}\nnode sample-${line}.ts`
+    case 'python':
+      return `${save(`sample-${line}.py`, text)}\npython3 sample-${line}.py`
     case 'file':
       return `mkdir -p "$(dirname ${quote(use.path)})"\n${save(use.path, text)}`
     default:

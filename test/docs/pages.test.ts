@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { readTiers } from '../../src/domain/accounts/limits/read-limits.ts'
 import { readPrices } from '../../src/domain/credits/prices.ts'
 import { startFakeComfy } from '../support/engines/fake-comfyui/fake-comfyui.ts'
+import { findFreePort } from '../support/network/free-port.ts'
 import { type Block, readBlocks } from './blocks.ts'
 import { findInPath, openCleanCheckout, project, readPage } from './clean-checkout.ts'
 import { linesNeverReached, toScript } from './page-script.ts'
@@ -16,11 +17,13 @@ import { linesNeverReached, toScript } from './page-script.ts'
 const PAGES = [...globSync(['*.md', 'docs/*.md', 'docs/coming-from/*.md', 'engine/*.md'], { cwd: project })].sort()
 const REPEATED = ['README.md', 'docs/router.md']
 // Tools that the pages use, that are not installed with the project and have no stand-in.
-const TOOLS = ['bash', 'curl', 'openssl', 'base64', 'npm']
+const TOOLS = ['bash', 'curl', 'openssl', 'base64', 'npm', 'python3']
+// Of the graphs in examples.
+const CHECKPOINTS = ['sd_xl_base_1.0.safetensors']
 const missing = TOOLS.filter((name) => findInPath(name) === null)
 const skip = missing.length === 0 ? false : `this machine has no ${missing.join(', ')}`
 
-const runs = ({ use }: Block) => ['shell', 'sample', 'file'].includes(use.kind)
+const runs = ({ use }: Block) => ['shell', 'sample', 'python', 'file'].includes(use.kind)
 
 describe('pages', { concurrency: 3 }, () => {
   for (const page of PAGES) {
@@ -58,10 +61,12 @@ function checkAtRest({ use, language, text, line }: Block): void {
 
 async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
   await using checkout = await openCleanCheckout()
-  await using gpu1 = await startFakeComfy()
-  await using gpu2 = await startFakeComfy()
+  await using gpu1 = await startFakeComfy({ checkpoints: CHECKPOINTS })
+  await using gpu2 = await startFakeComfy({ checkpoints: CHECKPOINTS })
+  const receiver = `http://127.0.0.1:${await findFreePort()}`
   const script = toScript(page, blocks, { isRepeated: REPEATED.includes(page) })
     .replaceAll('http://127.0.0.1:8189', checkout.url)
+    .replaceAll('http://127.0.0.1:9000', receiver)
     .replaceAll('http://gpu1:8188', gpu1.url.origin)
     .replaceAll('http://gpu2:8188', gpu2.url.origin)
   const { code, output } = await checkout.run(script)

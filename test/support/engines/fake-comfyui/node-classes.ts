@@ -105,6 +105,17 @@ export const RUN: Readonly<Record<string, Run>> = {
     await loadWeights(name)
     return { outputs: [name, name, name] }
   },
+  CLIPTextEncode: ({ inputs }) => ({ outputs: [inputs.text] }),
+  EmptyLatentImage: ({ inputs }) => ({
+    outputs: [[{ width: Number(inputs.width), height: Number(inputs.height), color: 0 }]],
+  }),
+  VAEEncode: ({ inputs }) => ({ outputs: [picturesOf(inputs.pixels)] }),
+  KSampler({ inputs, progress }) {
+    const steps = Number(inputs.steps)
+    for (let step = 1; step <= steps; step++) progress(step, steps)
+    return { outputs: [picturesOf(inputs.latent_image).map((picture) => ({ ...picture, color: Number(inputs.seed) }))] }
+  },
+  VAEDecode: ({ inputs }) => ({ outputs: [picturesOf(inputs.samples)] }),
   async SaveImageWebsocket({ inputs, progress }) {
     const pictures = picturesOf(inputs.images)
     for (const [index, picture] of pictures.entries()) progress(index, pictures.length, toPng(picture))
