@@ -32,6 +32,8 @@ export interface PhaseLimits extends CommonLimits {
   readonly headTimeMs: number
   /** Time for the whole body after the headers: ends a body that arrives too slowly. */
   readonly bodyTimeMs: number
+  /** How long the body may be silent in between. Left out: as long as that. */
+  readonly silentBodyMs?: number
 }
 
 /** From the start to the last byte, whatever happens in between. */
@@ -97,7 +99,7 @@ function exchange(dispatcher: Dispatcher, request: ExchangeRequest, limits: Exch
         body: request.body ?? null,
         // The timers of this handler replace those of the transport, which would abort a model that takes six minutes.
         headersTimeout: 0,
-        bodyTimeout: 'silentBodyMs' in limits ? limits.silentBodyMs : 0,
+        bodyTimeout: 'silentBodyMs' in limits ? (limits.silentBodyMs ?? 0) : 0,
       },
       handler,
     )

@@ -68,6 +68,30 @@ export interface ProviderResult {
   readonly costMicros: number | null
   /** The path of the parts with inline media that the caller wants as addresses; absent: they stay inline. */
   readonly inlineParts?: string | null
+  /** The body is a stream of events, which this reads; left out: it is none. */
+  readonly events?: EventReading
+  /** The provider broke off in the middle. */
+  readonly isPartial?: boolean
+  /** Whoever waited has had it, and it cannot be given again. */
+  readonly isTooLongToKeep?: boolean
+}
+
+/** Reads an answer that comes as events, while it comes. */
+export interface EventReading {
+  /** The events that are whole by now, byte for byte. Throws for what is no event of such an answer. */
+  read(chunk: Uint8Array): Uint8Array
+  /** `isEnded`: the provider ended it; false: it was cut off. */
+  end(isEnded: boolean): {
+    /** What is passed on behind the events so far. */
+    readonly rest: Uint8Array
+    /** The answer itself says that it is over. */
+    readonly isWhole: boolean
+    /** Something was made. */
+    readonly hasOutput: boolean
+    /** As it says; what it does not say is estimated from what came. */
+    readonly usage: JsonRecord | null
+    readonly costMicros: number | null
+  }
 }
 
 /**

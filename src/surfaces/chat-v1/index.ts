@@ -21,10 +21,11 @@ import { type Contract, openContract } from '../kit/contracts/contract.ts'
 import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import { createRouteGuard, needs, type RouteGuard, sendError, serviceAddressOf } from '../kit/guards/routes.ts'
 import { fingerprintOf, mustBeResult, parseModelInput, readCallTag, readKey } from '../kit/model-calls.ts'
-import { createAnswerOpenAIError } from '../kit/openai-errors.ts'
+import { createAnswerOpenAIError, createTellOpenAIError } from '../kit/openai-errors.ts'
 import { sendJson } from '../kit/request.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
+import { EventAnswer } from './event-answer.ts'
 
 const SOURCE = new URL('../../../spec/chat.openapi.json', import.meta.url)
 const CHAT_PATH = '/v1/chat'
@@ -33,6 +34,7 @@ interface ChatDeps {
   readonly chat: SurfaceParts['chat']
   readonly guard: RouteGuard<Caller>
   readonly spec: Contract
+  readonly tellError: ReturnType<typeof createTellOpenAIError>
 }
 
 export function createSurface({ gate, log, chat }: SurfaceParts): Surface {
@@ -43,7 +45,7 @@ export function createSurface({ gate, log, chat }: SurfaceParts): Surface {
     before: (request) => mustNameNoDeployment(serviceAddressOf(request)),
     account: (request) => gate.authenticate(request.raw, 'bearer'),
   })
-  const deps: ChatDeps = { chat, guard, spec }
+  const deps: ChatDeps = { chat, guard, spec, tellError: createTellOpenAIError(log) }
   const isOurs = (path: string) => path.startsWith(`${mountPrefix}${CHAT_PATH}/`)
   return {
     name: 'chat-v1',
@@ -66,7 +68,7 @@ export function createSurface({ gate, log, chat }: SurfaceParts): Surface {
   }
 }
 
-function createChatCompletion(app: FastifyInstance, { chat, guard }: ChatDeps): void {
+function createChatCompletion(app: FastifyInstance, { chat, guard, tellError }: ChatDeps): void {
   app.post(`${CHAT_PATH}/completions`, needs('models:run'), async (request, reply) => {
     const { raw } = request
     const caller = guard.knownOf(request)
@@ -76,21 +78,30 @@ function createChatCompletion(app: FastifyInstance, { chat, guard }: ChatDeps): 
     const { origin, mountPrefix } = serviceAddressOf(request)
     keepUntilAnswered(raw.socket)
     holdOpen(reply.raw, chat.holdMs)
-    const answer = await chat.runModel({
-      opened,
-      accountId: caller.accountId,
-      keyId: caller.keyId,
-      tag: readCallTag(raw.headers),
-      requestId: request.id,
-      key,
-      fingerprint: key === null ? '' : fingerprintOf(raw, asked.bytes),
-      ...withName(asked, sentName),
-      baseUrl: origin + mountPrefix,
-      listener: { isConnected: () => !reply.raw.destroyed },
-      holdBody: () => claimOf(raw).hold(),
-    })
-    if (answer.isReplay) reply.header('idempotent-replayed', 'true')
-    return sendResult(reply, mustBeResult(answer), chat)
+    const events = new EventAnswer(reply)
+    try {
+      const answer = await chat.runModel({
+        opened,
+        accountId: caller.accountId,
+        keyId: caller.keyId,
+        tag: readCallTag(raw.headers),
+        requestId: request.id,
+        key,
+        fingerprint: key === null ? '' : fingerprintOf(raw, asked.bytes),
+        ...withName(asked, sentName),
+        baseUrl: origin + mountPrefix,
+        listener: { isConnected: () => !reply.raw.destroyed, relay: events },
+        holdBody: () => claimOf(raw).hold(),
+      })
+      const result = mustBeResult(answer)
+      if (answer.isReplay) reply.header('idempotent-replayed', 'true')
+      if (!events.hasBegun) return await sendResult(reply, result, chat)
+      events.end()
+    } catch (error) {
+      if (!events.hasBegun) throw error
+      events.fail(tellError(error, request.id).error)
+    }
+    return reply
   })
 }
 

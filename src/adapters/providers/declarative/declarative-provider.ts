@@ -3,11 +3,18 @@
  * order. The first of them is below, the others are under `calls`.
  */
 
+import { finished, type Readable } from 'node:stream'
 import { ExchangeError } from '../../../../lib/outbound/exchange.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { type ToldTask, toTaskName } from '../../../domain/models/calls/told-task.ts'
 import { type Model, readJsonPath } from '../../../domain/models/catalog/model.ts'
-import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../domain/models/provider.ts'
+import type {
+  Provider,
+  ProviderCall,
+  ProviderResult,
+  SubmitOptions,
+  SubmitOutcome,
+} from '../../../domain/models/provider.ts'
 import {
   generationAfter,
   hasOutput,
@@ -21,6 +28,7 @@ import {
   toResult,
   unavailable,
 } from './answer/read-answer.ts'
+import { createEventReading } from './answer/read-events.ts'
 import {
   createCallApi,
   type FetchTarget,
@@ -151,6 +159,8 @@ function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider
     } finally {
       if (outcome?.outcome === 'accepted') {
         taskSlots.hold(JSON.stringify(outcome.handle), release, options.deadline.getTime() - deps.clock.now().getTime())
+      } else if (outcome?.outcome === 'finished' && outcome.result.events !== undefined) {
+        onEnd(outcome.result.body as Readable, release)
       } else release()
     }
   }
@@ -179,7 +189,7 @@ function createSend(context: ProviderContext, deps: DeclarativeDeps) {
   async function finishBytes(step: Step, answer: ReadAnswer): Promise<SubmitOutcome> {
     const stream = answer.stream === null ? null : await peekStream(answer.stream)
     if (answer.stream !== null && stream === null) return refuse(step, answer, { meaning: 'failed', isStated: false })
-    return { outcome: 'finished', result: toResult({ ...answer, stream }, step.model) }
+    return { outcome: 'finished', result: { ...toResult({ ...answer, stream }, step.model), ...toEvents(step) } }
   }
 
   function accept(step: Step, answer: ReadAnswer): SubmitOutcome {
@@ -202,7 +212,7 @@ function createSend(context: ProviderContext, deps: DeclarativeDeps) {
     if (known !== null) return known
     const building = buildRequest(call, step, { settings, media: deps.media, signal: options.signal })
     const request = building instanceof Promise ? await building : building
-    const isBytes = operation.rules.returns === 'bytes'
+    const streams = streamsOf(operation)
     const about = {
       ...options,
       model: call.model,
@@ -210,7 +220,7 @@ function createSend(context: ProviderContext, deps: DeclarativeDeps) {
       maxBytes: model.rules.max_answer_bytes ?? null,
     }
     const { answer, judgement } = await sendPatiently(
-      () => callApi({ ...request, method: 'POST' }, access.key, { ...about, isBytes }),
+      () => callApi({ ...request, method: 'POST' }, access.key, { ...about, streams }),
       { ...options, judge: (candidate) => judge(step, candidate) },
       deps,
     )
@@ -218,12 +228,12 @@ function createSend(context: ProviderContext, deps: DeclarativeDeps) {
       answer.stream?.destroy()
       return refuse(step, answer, judgement)
     }
-    return isBytes ? finishBytes(step, answer) : accept(step, answer)
+    return streams === undefined ? accept(step, answer) : finishBytes(step, answer)
   }
 
   /** What became of an earlier submit of the same call; null: there was none, so this one is the first. */
   function find({ call, options, access, model, operation }: Step): Promise<SubmitOutcome | null> {
-    const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null, isBytes: false }
+    const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null }
     const ask = ({ method, target, body }: FetchTarget) =>
       callApi(
         { method, target, headers: body === null ? {} : { 'content-type': 'application/json' }, body },
@@ -294,6 +304,7 @@ function judge({ model, operation }: Step, answer: ReadAnswer): Judgement | null
   if (found !== null) return { meaning: found, isStated: true }
   const failed: Judgement = { meaning: 'failed', isStated: false }
   if (answer.stream !== null) return null
+  if (operation.rules.returns === 'events') return failed
   if (operation.rules.returns === 'bytes') return answer.bytes.length === 0 || answer.isJson ? failed : null
   return answer.isJson && isWhole === isFinal ? null : failed
 }
@@ -318,6 +329,19 @@ function toInlineParts({ call, model }: Step): { inlineParts?: string } {
 }
 
 type Refusal = Extract<SubmitOutcome, { outcome: 'refused' }>['refusal']
+
+function streamsOf({ rules: { returns } }: CompiledOperation): 'bytes' | 'events' | undefined {
+  return returns === 'bytes' || returns === 'events' ? returns : undefined
+}
+
+function toEvents({ operation, model, call }: Step): Pick<ProviderResult, 'events'> {
+  return operation.rules.returns === 'events' ? { events: createEventReading(model, call.input) } : {}
+}
+
+/** The provider works for as long as it tells something. */
+function onEnd(stream: Readable, release: () => void): void {
+  finished(stream, { writable: false }, release)
+}
 
 function noKey(provider: string): Refusal {
   return unavailable(`no key for ${provider} is configured`, null)

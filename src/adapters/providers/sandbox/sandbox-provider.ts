@@ -7,9 +7,10 @@ import { crc32, deflateSync } from 'node:zlib'
 import type { Clock } from '../../../../lib/clock.ts'
 import { writeChunks } from '../../../../lib/files/png-chunks.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
-import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/catalog/model.ts'
+import { isRecord, type Json, type JsonRecord, type Model, readJsonPath } from '../../../domain/models/catalog/model.ts'
 import type { Provider, ProviderOptions, ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../domain/models/router-error.ts'
+import { createEventReading } from '../declarative/answer/read-events.ts'
 
 const POLL_MS = 250
 
@@ -165,14 +166,15 @@ const BEHAVIOURS: Readonly<Record<BehaviourName, Behaviour>> = {
     usage: null,
     costMicros: null,
   }),
-  chat: (input) => toJson(answerChat(input)),
+  chat: (input) => (input['stream'] === true ? streamChat(input) : toJson(answerChat(input))),
 }
 
 const CHAT_MODEL = 'sandbox/chat'
 const CHARACTERS_PER_TOKEN = 4
+const CHAT_USAGE = { usage: readJsonPath('usage'), cost: null }
 
 /** The last words of the conversation, as an answer to it. */
-function answerChat({ messages }: JsonRecord): JsonRecord {
+function answerChat({ messages }: JsonRecord) {
   const said = Array.isArray(messages) ? messages : []
   const last: Json = said.at(-1) ?? null
   const content = toText(isRecord(last) ? last['content'] : null, 'Hello')
@@ -198,6 +200,36 @@ function toFailures(steps: Json): readonly ValidationFailure[] {
     { ...tooSmall, ctx: { min_width: 512 } },
     { ...tooMany, ctx: { limit_value: 50 } },
   ]
+}
+
+/** The same, a word at a time. */
+function streamChat(input: JsonRecord): ProviderResult {
+  const { choices, usage, ...about } = answerChat(input)
+  const [{ message }] = choices as unknown as readonly [{ readonly message: { readonly content: string } }]
+  const words = message.content.split(/(?<= )/)
+  const toChunk = (delta: JsonRecord, more: JsonRecord = {}) => ({
+    ...about,
+    object: 'chat.completion.chunk',
+    choices: [{ index: 0, delta, logprobs: null, finish_reason: null, ...more }],
+    usage: null,
+  })
+  const chunks = [
+    toChunk({ role: 'assistant', content: '' }),
+    ...words.map((content) => toChunk({ content })),
+    toChunk({}, { finish_reason: 'stop' }),
+    { ...toChunk({}), choices: [], usage },
+  ]
+  const events = [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]']
+  return {
+    body: toEvents(events),
+    contentType: 'text/event-stream',
+    ...{ usage: null, costMicros: null },
+    events: createEventReading(CHAT_USAGE, input),
+  }
+}
+
+async function* toEvents(events: readonly string[]): AsyncGenerator<Uint8Array> {
+  for (const event of events) yield Buffer.from(`data: ${event}\n\n`)
 }
 
 const CHUNK_BYTES = 64 * 1024

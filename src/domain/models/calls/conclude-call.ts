@@ -74,7 +74,7 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
     const hosted = hosting instanceof Promise ? await hosting : hosting
     const storing = storeResult(deps, call, hosted.result)
     const stored = storing instanceof Promise ? await storing : storing
-    const chargeMicros = call.isOwnKey ? null : priceOf(servingModelOf(call).price, call.quote, hosted.consumption)
+    const chargeMicros = call.isOwnKey ? null : chargeOf(call, hosted)
     warnOfLoss(deps.log, call, { chargeMicros, costMicros: hosted.consumption.costMicros })
     if (stored instanceof RouterError) {
       // The provider did its work: the price is due even where the account has no room for the result.
@@ -94,6 +94,13 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
     const replayUntil = hosted.hasForeignUrls ? untilForgotten(call, limits, clock.now()) : null
     return finish(call, { fate, end, chargeMicros, replayUntil })
   }
+}
+
+/** Of an answer that broke off, a price that only the provider knows is not guessed at: what it did not name is not charged. */
+function chargeOf(call: DrivenCall, { result, consumption }: CopiedResult): number | null {
+  const { price } = servingModelOf(call)
+  if (result.isPartial === true && price.kind !== 'sum') return capCost(price, call.quote, consumption.costMicros)
+  return priceOf(price, call.quote, consumption)
 }
 
 /** Nobody is charged more than was set aside. Where a provider's own figure is larger, the rule's hold is too small. */
@@ -426,13 +433,18 @@ const OUTAGE_MS = 20_000
 export function storeResult(
   deps: KeepResultDeps,
   call: DrivenCall,
-  { body, contentType }: ProviderResult,
+  { body, contentType, isTooLongToKeep = false }: ProviderResult,
 ): StoredResult | Promise<StoredResult | RouterError> {
+  if (isTooLongToKeep && Buffer.isBuffer(body)) return toInline(body, contentType, { isKept: false })
   // Without a key nobody can ask for the result again: the bytes in memory are all that is needed.
   if (Buffer.isBuffer(body) && (body.length <= INLINE_BYTES || (!call.isKeyed && !call.isQueued))) {
-    return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: true }
+    return toInline(body, contentType, { isKept: true })
   }
   return storeBody(deps, call, { body, contentType })
+}
+
+function toInline(bytes: Buffer, contentType: string, { isKept }: Pick<StoredResult, 'isKept'>): StoredResult {
+  return { contentType, body: { kind: 'inline', bytes }, sizeBytes: bytes.length, isKept }
 }
 
 async function storeBody(
@@ -444,7 +456,7 @@ async function storeBody(
   const left = await quota.leftFor(accountId)
   // An account that may keep no more still gets what is in memory, once.
   if (Buffer.isBuffer(body) && body.length > left && !call.isQueued) {
-    return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: false }
+    return toInline(body, contentType, { isKept: false })
   }
   const maxBytes = Math.max(0, Math.min(limits.maxResultBytes, left))
   // What is in memory can be sent again: somebody pays for it, so storage that is away for a moment must not lose it.
@@ -457,7 +469,7 @@ async function storeBody(
     return { contentType, body: { kind: 'blob', hash }, sizeBytes, isKept: true }
   } catch (error) {
     if (Buffer.isBuffer(body) && isStoreAway(error) && !call.isQueued) {
-      return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: false }
+      return toInline(body, contentType, { isKept: false })
     }
     const isFull =
       left < limits.maxResultBytes && error instanceof ServiceError && error.refusal === 'payload_too_large'

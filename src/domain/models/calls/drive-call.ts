@@ -21,6 +21,7 @@ import {
   writePersistently,
 } from './conclude-call.ts'
 import { createSending, type DrivenCall, type SentJournal, SentJournalError, servingModelOf } from './live-calls.ts'
+import { relayEvents } from './relay-events.ts'
 import type { ToldTask } from './told-task.ts'
 import { type AttemptObserver, createTryAttempts, type Dispatch } from './try-attempts.ts'
 
@@ -106,12 +107,19 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       await poll(call, provider, { handle: outcome.handle, pollAfterMs: outcome.pollAfterMs, startedAt })
       return
     }
+    const told = outcome.outcome === 'finished' ? await relayEvents(call, outcome.result, toBounds(dispatch)) : outcome
     const conclusion =
-      outcome.outcome === 'finished'
-        ? await concludeResult(call, outcome.result)
-        : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(outcome.refusal) : outcome.refusal)
+      told.outcome === 'finished'
+        ? await concludeResult(call, told.result)
+        : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(told.refusal) : told.refusal)
     ends.end(call, conclusion, startedAt)
   }
+
+  const toBounds = ({ deadlineMs }: Dispatch) => ({
+    maxKeptBytes: deps.limits.maxReplayBytes,
+    maxMs: deadlineMs + deps.submitGraceMs,
+    log,
+  })
 
   /** Stored before the first poll: from then on the generation cannot be lost. */
   async function keepHandle(

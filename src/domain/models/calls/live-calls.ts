@@ -11,12 +11,21 @@ import type { Served } from './call-plan.ts'
 import type { CallEnd, CallResult, HeldCall, UnfinishedCall } from './call-store.ts'
 import type { ToldTask } from './told-task.ts'
 
+/** Where events go while they come. */
+export interface EventRelay {
+  /** Once, before the first bytes. */
+  begin(contentType: string): void
+  write(bytes: Uint8Array): void
+}
+
 /** The request that waits for the end of a call. */
 export interface Listener {
   /** Whether the answer would still reach somebody. */
   isConnected(): boolean
   /** Aborted when the waiting request is gone and another one may wait instead; left out: only the deadline ends the wait. */
   readonly left?: AbortSignal
+  /** Takes an answer that comes as events while it comes; left out: it is waited for as a whole. */
+  readonly relay?: EventRelay
 }
 
 const NOBODY: Listener = { isConnected: () => false }
@@ -87,6 +96,11 @@ export class LiveCall {
 
   get isAwaited(): boolean {
     return this.#hasWaiter && this.#listener.isConnected()
+  }
+
+  /** Of whoever waits now. */
+  get relay(): EventRelay | null {
+    return this.#listener.relay ?? null
   }
 
   /** False while a request holds on to it. */

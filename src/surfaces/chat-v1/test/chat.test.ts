@@ -7,7 +7,8 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import OpenAI, { APIError } from 'openai'
 import { type SharedApp, startShared, type Tenant } from '../../../../test/support/app/start-shared.ts'
 import { openSpecChecks } from '../../../../test/support/clients/check-against-spec.ts'
-import { type ChatFake, startChatFake, USED } from '../../../../test/support/providers/chat-fake.ts'
+import { type ChatFake, eventsOf, startChatFake, USED } from '../../../../test/support/providers/chat-fake.ts'
+import { waitUntil } from '../../../../test/support/wait-until.ts'
 
 const { checkAgainstSchema } = openSpecChecks('chat.openapi.json')
 const GRANT = 1_000_000_000
@@ -175,6 +176,109 @@ describe('a conversation', () => {
     const error = await refused(client.chat.completions.create(say('x')))
     assert.deepEqual([error.status, error.code], [429, 'insufficient_quota'])
     assert.match(error.message, /budget/)
+  })
+
+  const stream = (body: object, headers: object = {}) =>
+    fetch(`${app.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ ...body, stream: true }),
+    })
+  const untilCharged = async () => {
+    await waitUntil(async () => {
+      const { balance } = (await app.admin('GET', `/accounts/${tenant.id}`)).json
+      return balance.held_micros === 0 && balance.available_micros < GRANT
+    })
+    return charged()
+  }
+  // The last event of an answer that broke off.
+  const FAREWELL =
+    /data: {"error":{"message":"the provider broke off in the middle of its answer.*"code":"provider_error"}}\n\n$/
+
+  test('comes word by word to a client that asks for a stream, and says what it used', async () => {
+    const words: string[] = []
+    let usage = null
+    for await (const event of await client.chat.completions.create({ ...say('a b c'), stream: true })) {
+      words.push(...event.choices.map(({ delta }) => delta.content ?? ''))
+      usage = event.usage ?? usage
+    }
+    assert.deepEqual([words.join(''), usage], ['a b c', USED])
+    assert.match(fake.requests[0]?.text ?? '', /"stream_options":{"include_usage":true}/)
+    assert.equal(await untilCharged(), PRICE)
+  })
+
+  test('passes through byte by byte, and is given again so to who repeats its key', async () => {
+    const first = await stream(say('to be repeated'), { 'idempotency-key': 'a stream' })
+    assert.deepEqual([first.status, first.headers.get('content-type')], [200, 'text/event-stream; charset=utf-8'])
+    assert.equal(await first.text(), eventsOf('to be repeated'))
+    const again = await stream(say('to be repeated'), { 'idempotency-key': 'a stream' })
+    assert.deepEqual(
+      [again.headers.get('idempotent-replayed'), await again.text()],
+      ['true', eventsOf('to be repeated')],
+    )
+    assert.deepEqual([fake.made.get('to be repeated'), await charged()], [1, PRICE])
+  })
+
+  test('reaches its client before the provider is done, and goes on and is charged when that leaves', async () => {
+    const gone = new AbortController()
+    const events = await client.chat.completions.create(
+      { ...say('gate of a garden'), stream: true },
+      { signal: gone.signal, headers: { 'Idempotency-Key': 'left' } },
+    )
+    const { value } = await events[Symbol.asyncIterator]().next()
+    assert.equal(value?.choices[0]?.delta.content, 'gate ')
+    gone.abort()
+    const busy = await stream(say('gate of a garden'), { 'idempotency-key': 'left' })
+    assert.equal(busy.status, 409)
+    fake.open()
+    assert.equal(await untilCharged(), PRICE)
+  })
+
+  test('of a provider that says its price is charged that', async () => {
+    const model = 'openrouter/chat-completions/vendor/name'
+    assert.equal((await stream(say('costs a little', { model }))).status, 200)
+    assert.equal(await untilCharged(), 321)
+  })
+
+  test('that breaks off in the middle says so, is charged by what came, and is never made again', async () => {
+    for (const [content, isSaid] of [
+      ['half a word', true],
+      ['garbage it is', true],
+      ['error it is', false],
+    ] as const) {
+      const key = { 'idempotency-key': content }
+      const text = await (await stream(say(content), key)).text()
+      assert.match(text, isSaid ? FAREWELL : /data: {"error":{"message":"overloaded"}}\n\n$/, content)
+      assert.equal(await (await stream(say(content), key)).text(), text)
+      assert.equal(fake.made.get(content), 1)
+    }
+    const error = await refused(
+      (async () => {
+        for await (const _ of await client.chat.completions.create({ ...say('half a word'), stream: true }));
+      })(),
+    )
+    assert.match(error.message, /broke off in the middle/)
+    // By the words of the question, and those that came of the answer: far less than the least of a whole one.
+    const cost = await untilCharged()
+    assert.ok(cost > 0 && cost < 4 * PRICE, String(cost))
+  })
+
+  test('of which nothing came costs nothing, and its key says that nobody knows more', async () => {
+    const key = { 'idempotency-key': 'nothing' }
+    assert.match(await (await stream(say('nothing at all'), key)).text(), /^data: {"error":.*broke off before/)
+    const again = await stream(say('nothing at all'), key)
+    assert.deepEqual([again.status, fake.made.get('nothing at all')], [409, 1])
+    const refusal = await stream(say('no events'))
+    assert.deepEqual([refusal.status, refusal.headers.get('x-should-retry')], [502, 'false'])
+    assert.equal(await charged(), 0)
+  })
+
+  test('comes from the sandbox as from any provider', async () => {
+    const text = await (await stream(say('Good morning', { model: 'sandbox/chat' }))).text()
+    assert.match(
+      text,
+      /"content":"Good "[\s\S]*"content":"morning"[\s\S]*"usage":{"prompt_tokens":\d+[\s\S]*data: \[DONE\]\n\n$/,
+    )
   })
 
   test('finds its models in the list, as far as they run here and the key reaches them', async () => {

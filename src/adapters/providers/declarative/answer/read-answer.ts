@@ -73,10 +73,13 @@ export function toResult(answer: ReadAnswer, model: CompiledModel, kept: Templat
   }
 }
 
-function readUsage(answer: ReadAnswer, { usage, rules }: CompiledModel): JsonRecord | null {
+export function readUsage(
+  answer: Pick<Answer, 'document' | 'headers'>,
+  { usage, rules }: Pick<CompiledModel, 'usage'> & Partial<Pick<CompiledModel, 'rules'>>,
+): JsonRecord | null {
   const stated = usage === null ? undefined : findValue(answer.document, usage)
   const fromBody = isRecord(stated as never) ? (stated as JsonRecord) : {}
-  if (rules.usage_headers === undefined) return Object.keys(fromBody).length === 0 ? null : fromBody
+  if (rules?.usage_headers === undefined) return Object.keys(fromBody).length === 0 ? null : fromBody
   const fromHeaders = Object.entries(rules.usage_headers).flatMap(([name, header]) => {
     const value = Number(answer.headers[header])
     return Number.isFinite(value) ? [[name, value]] : []
@@ -85,7 +88,11 @@ function readUsage(answer: ReadAnswer, { usage, rules }: CompiledModel): JsonRec
   return Object.keys(all).length === 0 ? null : all
 }
 
-function readCost(document: unknown, { cost }: CompiledModel, kept: TemplateValues = {}): number | null {
+export function readCost(
+  document: unknown,
+  { cost }: Pick<CompiledModel, 'cost'>,
+  kept: TemplateValues = {},
+): number | null {
   if (cost === null) return null
   const stated = findValue(document, cost.path)
   const value = typeof stated === 'number' ? stated : Number.parseFloat((cost.kept && kept[cost.kept]) || '')

@@ -24,6 +24,10 @@ const STREAM_MAX_BYTES = 2 * 1024 * 1024 * 1024
 const POLL_HEAD_MS = 120_000
 const DOCUMENT_BODY_MS = 120_000
 const STREAM_BODY_MS = 600_000
+const EVENTS_BODY_MS = 3_600_000
+const EVENTS_MAX_BYTES = 128 * 1024 * 1024
+// Models that think before they write send something in the meantime.
+const EVENT_SILENCE_MS = 300_000
 
 interface CallApiOptions {
   readonly model: Pick<Model, 'id'>
@@ -31,14 +35,14 @@ interface CallApiOptions {
   readonly signal: AbortSignal
   readonly deadline: Date
   readonly maxBytes: number | null
-  /** A good answer that is no JSON is handed on as it comes. */
-  readonly isBytes: boolean
+  /** A good answer of this kind is handed on as it comes; left out: it is collected. */
+  readonly streams?: keyof typeof STREAM_LIMITS
 }
 
 type CallApi = (request: Omit<ApiRequest, 'keyHeaders'>, key: string, options: CallApiOptions) => Promise<ReadAnswer>
 
 export function createCallApi({ rules, client, authHeaders }: ProviderContext, deps: DeclarativeDeps): CallApi {
-  return async function callApi(request, key, { model, kind, signal, deadline, maxBytes, isBytes }) {
+  return async function callApi(request, key, { model, kind, signal, deadline, maxBytes, streams = 'none' }) {
     const startedMs = performance.now()
     const leftMs = Math.max(1, deadline.getTime() - deps.clock.now().getTime())
     const tell = (status: number | null) =>
@@ -62,9 +66,8 @@ export function createCallApi({ rules, client, authHeaders }: ProviderContext, d
           signal,
           // An answer that comes after the caller's deadline is still paid for; the signal says when it is no longer wanted.
           headTimeMs: kind === 'submit' ? MAX_TIMER_MS : Math.min(leftMs, POLL_HEAD_MS),
-          bodyTimeMs: isBytes ? STREAM_BODY_MS : DOCUMENT_BODY_MS,
-          maxBytes: maxBytes ?? (isBytes ? STREAM_MAX_BYTES : DOCUMENT_MAX_BYTES),
-          mayStream: isBytes ? isMediaAnswer : undefined,
+          ...STREAM_LIMITS[streams],
+          ...(maxBytes !== null && { maxBytes }),
         },
       )
       tell(answer.status)
@@ -74,6 +77,21 @@ export function createCallApi({ rules, client, authHeaders }: ProviderContext, d
       throw error
     }
   }
+}
+
+const STREAM_LIMITS = {
+  none: { bodyTimeMs: DOCUMENT_BODY_MS, maxBytes: DOCUMENT_MAX_BYTES },
+  bytes: { bodyTimeMs: STREAM_BODY_MS, maxBytes: STREAM_MAX_BYTES, mayStream: isMediaAnswer },
+  events: {
+    bodyTimeMs: EVENTS_BODY_MS,
+    silentBodyMs: EVENT_SILENCE_MS,
+    maxBytes: EVENTS_MAX_BYTES,
+    mayStream: isEvents,
+  },
+} as const
+
+function isEvents(status: number, headers: IncomingHttpHeaders): boolean {
+  return status >= 200 && status < 300 && /^text\/event-stream\b/i.test(headers['content-type'] ?? '')
 }
 
 function isMediaAnswer(status: number, headers: IncomingHttpHeaders): boolean {

@@ -19,7 +19,7 @@ export function createOwnKeys(context: ProviderContext, deps: DeclarativeDeps): 
       check === undefined
         ? null
         : async (key, { signal, deadline }) => {
-            const about = { model: { id: `${provider}/*` }, kind: 'poll', maxBytes: MAX_BYTES, isBytes: false } as const
+            const about = { model: { id: `${provider}/*` }, kind: 'poll', maxBytes: MAX_BYTES } as const
             try {
               const request = { method: 'GET', target: check.path, headers: {}, body: null } as const
               const { status } = await callApi(request, key, { ...about, signal, deadline })

@@ -156,7 +156,7 @@ function createFetchOne(context: ProviderContext, deps: DeclarativeDeps) {
     const { method, target, body } = toFetchTarget(fetch, step.values)
     const headers: Record<string, string> = body === null ? {} : { 'content-type': 'application/json' }
     const maxBytes = model.rules.max_answer_bytes ?? null
-    const about = { ...options, model: subject.model, kind, maxBytes, isBytes: false }
+    const about = { ...options, model: subject.model, kind, maxBytes }
     return callApi({ method, target, headers, body }, step.key, about)
   }
 
@@ -213,7 +213,7 @@ export function createAsk(context: ProviderContext, deps: DeclarativeDeps): Requ
     const headers: Record<string, string> = body === null ? {} : { 'content-type': 'application/json' }
     const { operations, rules } = context.modelOf(model)
     const maxBytes = rules.max_answer_bytes ?? null
-    const about = { model, kind: 'poll', maxBytes, isBytes: true, signal, deadline } as const
+    const about = { model, kind: 'poll', maxBytes, streams: 'bytes', signal, deadline } as const
     try {
       const answer = await callApi({ method, target, headers: { accept: '*/*', ...headers }, body }, access.key, about)
       const contentType = answer.headers['content-type'] ?? 'application/octet-stream'

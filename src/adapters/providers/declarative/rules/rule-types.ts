@@ -146,7 +146,8 @@ export interface OperationRules {
   readonly body?: BodyRules
   readonly media?: readonly MediaRule[]
   readonly refuse?: readonly RefuseRule[]
-  readonly returns: 'bytes' | 'json' | 'task'
+  /** `events`: those of a conversation in OpenAI's form, passed on as they come. */
+  readonly returns: 'bytes' | 'json' | 'task' | 'events'
   readonly task?: TaskRules
   /** The caller follows the task itself: it gets the answer to the submit, with other values at these paths. */
   readonly told?: Readonly<Record<string, string>>

@@ -94,7 +94,7 @@ const OPERATION = closed(
       type: 'array',
       items: closed({ path: TEXT, starts_with: TEXT, message: TEXT }, ['path', 'starts_with', 'message']),
     },
-    returns: { enum: ['bytes', 'json', 'task'] },
+    returns: { enum: ['bytes', 'json', 'task', 'events'] },
     task: TASK,
     told: TEXT_MAP,
   },
@@ -237,7 +237,7 @@ function checkReturns(model: Model, { operations, assets }: ModelRules): string[
   if (isPolled !== (model.returns === 'poll')) {
     problems.push(`returns must be ${isPolled ? 'poll' : 'direct'}, as the operations say`)
   }
-  if (assets.length === 0 && operations.some(({ returns }) => returns !== 'bytes')) {
+  if (assets.length === 0 && operations.some(({ returns }) => returns === 'json' || returns === 'task')) {
     problems.push('adapter.assets must name where the output is: nothing else proves that a call succeeded')
   }
   for (const leaf of model.hosting?.leaves ?? []) {

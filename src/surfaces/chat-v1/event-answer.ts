@@ -1,0 +1,38 @@
+/** An answer that is written while it comes. Before its first event a refusal is an answer with a status; behind it, an event. */
+import type { FastifyReply } from 'fastify'
+import type { EventRelay } from '../../domain/models/calls/live-calls.ts'
+
+export class EventAnswer implements EventRelay {
+  readonly #reply: FastifyReply
+  hasBegun = false
+
+  constructor(reply: FastifyReply) {
+    this.#reply = reply
+  }
+
+  begin(contentType: string): void {
+    const { raw } = this.#reply
+    this.hasBegun = true
+    this.#reply.hijack()
+    if (raw.destroyed) return
+    for (const [name, value] of Object.entries(this.#reply.getHeaders()))
+      if (value !== undefined) raw.setHeader(name, value)
+    raw.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache', 'x-accel-buffering': 'no' })
+    raw.flushHeaders()
+  }
+
+  /** What a slow reader has not taken is kept for it: an answer has a bound. */
+  write(bytes: Uint8Array): void {
+    const { raw } = this.#reply
+    if (!raw.destroyed) raw.write(bytes)
+  }
+
+  fail(error: object): void {
+    const { raw } = this.#reply
+    if (!raw.destroyed) raw.end(`data: ${JSON.stringify({ error })}\n\n`)
+  }
+
+  end(): void {
+    this.#reply.raw.end()
+  }
+}
