@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
+import { startShared } from '../support/app/start-shared.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
 import { call } from '../support/clients/call.ts'
@@ -179,6 +180,27 @@ describe('endpoints in the console', { skip: withoutBrowser }, () => {
       assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 375, path)
     }
     await page.setViewportSize({ width: 1440, height: 900 })
+  })
+
+  test('what another account lets one call is listed, tried and shown as code, and nothing else of it', async () => {
+    await using shared = await startShared({}, { overrides: { engine: undefined } as object })
+    const [owner, friend] = [await shared.account('acme'), await shared.account('friend')]
+    const body = JSON.stringify({ name: 'card', title: 'A card', file: CARD, callers: ['friend'] })
+    assert.equal((await owner.call('/api/v2/endpoints', { method: 'POST', body })).status, 201)
+    await using theirs = await openConsole(browser, shared.url, { path: '/endpoints', credential: friend.key })
+    const region = theirs.page.getByRole('region', { name: 'Shared with you' })
+    await region.getByRole('link', { name: 'acme/card' }).click()
+    await theirs.page.getByRole('heading', { name: 'A card' }).waitFor()
+    const tabs = await theirs.page.getByRole('tab').allTextContents()
+    assert.deepEqual(tabs, ['Try', 'Runs', 'Code'])
+    await theirs.page.getByLabel(/^headline/i).fill('From a friend')
+    await theirs.page.getByRole('button', { name: 'Run', exact: true }).click()
+    await theirs.page.getByRole('complementary', { name: 'Result' }).getByRole('img').first().waitFor()
+    await theirs.page.getByRole('tab', { name: 'Runs' }).click()
+    await theirs.page.getByText('From a friend').waitFor()
+    await theirs.page.getByRole('tab', { name: 'Code' }).click()
+    await theirs.page.getByText('acme%2Fcard/runs').first().waitFor()
+    theirs.assertClean()
   })
 
   test('it is stopped and started, offered to agents, shown as code, and deleted after a question', async () => {

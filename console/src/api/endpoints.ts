@@ -69,7 +69,8 @@ export interface EndpointOutput {
   readonly name: string
   readonly title: string
   readonly kind: string
-  readonly node_id: string
+  /** Of the account's own. */
+  readonly node_id?: string
 }
 
 export interface VersionSummary {
@@ -83,7 +84,8 @@ export interface VersionSummary {
 export interface Version extends VersionSummary {
   readonly inputs: readonly EndpointInput[]
   readonly outputs: readonly EndpointOutput[]
-  readonly workflow: JsonObject
+  /** Of the account's own. */
+  readonly workflow?: JsonObject
 }
 
 export interface Draft {

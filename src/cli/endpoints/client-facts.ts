@@ -11,6 +11,11 @@ export interface ClientFacts {
   readonly version: Pick<VersionWire, 'version' | 'inputs' | 'outputs'>
 }
 
+/** The name as a part of an address: of another account's it has the owner before it. */
+export function toPathPart(reference: string): string {
+  return encodeURIComponent(reference).replace('%40', '@')
+}
+
 // What a comment of neither language can hold, and characters that make a reader see another order than the compiler.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g

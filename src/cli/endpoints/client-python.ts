@@ -7,6 +7,7 @@ import {
   isBeyondDouble,
   toCommentLines,
   toLiteral,
+  toPathPart,
 } from './client-facts.ts'
 import type { InputWire } from './endpoint-api.ts'
 
@@ -49,7 +50,7 @@ export function toPythonClient({ reference, baseUrl, endpoint, version }: Client
     ]),
     '})',
     '',
-    `ENDPOINT = ${toLiteral(encodeURI(reference))}`,
+    `ENDPOINT = ${toLiteral(toPathPart(reference))}`,
     `BASE_URL = ${toLiteral(baseUrl)}`,
     `FILE_INPUTS = (${files.join(' ')})`,
     BODY,

@@ -7,6 +7,7 @@ import {
   isBeyondDouble,
   toCommentLines,
   toLiteral,
+  toPathPart,
 } from './client-facts.ts'
 import type { InputWire } from './endpoint-api.ts'
 
@@ -37,7 +38,7 @@ export function toTypescriptClient({ reference, baseUrl, endpoint, version }: Cl
     ...outputs.flatMap((output) => [...toDoc(describeOutput(output), '  '), `  ${toKey(output.name)}: OutputFile[]`]),
     '}',
     '',
-    `const ENDPOINT = ${toLiteral(encodeURI(reference))}`,
+    `const ENDPOINT = ${toLiteral(toPathPart(reference))}`,
     `const BASE_URL = ${toLiteral(baseUrl)}`,
     `const FILE_INPUTS: readonly string[] = [${files.join(', ')}]`,
     BODY,

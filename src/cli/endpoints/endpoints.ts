@@ -3,7 +3,7 @@
  * clients. Everything happens on a server, which checks it; `--json` prints what it answered.
  */
 import type { Command } from 'commander'
-import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { RunClient } from '../server/client.ts'
 import {
   type Ask,
@@ -174,7 +174,6 @@ async function list(client: RunClient, _: readonly string[], options: Options): 
 
 async function show(client: RunClient, [name]: readonly string[], options: Options): Promise<Said> {
   const endpoint = await readEndpoint(client, name)
-  if (endpoint.owner === 'other_account') return showOthers(client, endpoint)
   const version = await readVersion(client, name, textOf(options, 'version') ?? String(endpoint.current_version))
   const lines = [
     ...toEndpointLines(endpoint),
@@ -183,13 +182,6 @@ async function show(client: RunClient, [name]: readonly string[], options: Optio
     ...['', toInputTable(version.inputs), toOutputLine(version.outputs), ...toFindingLines([], endpoint.missing)],
   ]
   return { answer: { endpoint, version }, lines }
-}
-
-/** What its owner lets callers see. */
-async function showOthers(client: RunClient, endpoint: EndpointWire): Promise<Said> {
-  const schema = await askEndpoints<JsonObject>(client, pathOf(endpoint.name, 'schema'))
-  const inputs = Object.keys((schema['properties'] ?? {}) as JsonObject)
-  return { answer: { endpoint, schema }, lines: [...toEndpointLines(endpoint), '', `inputs: ${inputs.join(', ')}`] }
 }
 
 async function showVersions(client: RunClient, [name]: readonly string[]): Promise<Said> {

@@ -30,7 +30,7 @@ export async function writeClient(
   const selector = textOf(options, 'version')
   const version = await readVersion(client, name, selector ?? String(endpoint.current_version))
   const reference = selector === null ? name : `${name}@${selector}`
-  const baseUrl = endpoint.urls.self.slice(0, -`/api/v2/endpoints/${name}`.length)
+  const baseUrl = endpoint.urls.self.slice(0, -`/api/v2/endpoints/${encodeURIComponent(name)}`.length)
   const text = LANGUAGES[language]({ reference, baseUrl, endpoint, version })
   return { answer: { client: text }, lines: toFile(text, options, terminal) }
 }

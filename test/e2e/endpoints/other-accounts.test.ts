@@ -3,8 +3,11 @@
  * What a caller can read is taken from the contracts: every GET of every surface, with the ids of his run in every place.
  */
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { type SharedApp, startShared, type Tenant } from '../../support/app/start-shared.ts'
 import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
@@ -157,9 +160,20 @@ describe('an endpoint that another account may call', () => {
     )
     const schema = (await friend.call(`${ENDPOINTS}/acme%2Fhiding/schema`)).json
     assert.deepEqual(Object.keys(schema.properties), ['prompt'])
+    const version = (await friend.call(`${ENDPOINTS}/acme%2Fhiding/versions/1`)).json
+    assert.deepEqual(Object.keys(version).sort(), [
+      ...['created_at', 'created_by', 'hash', 'inputs', 'note', 'outputs', 'version'],
+    ])
+    const [input] = version.inputs
+    assert.deepEqual(
+      [input.name, input.places, Object.keys(version.outputs[0])],
+      ['prompt', [], ['name', 'title', 'kind']],
+    )
+    const shownAs = await atelier(friend, 'endpoints', 'show', 'acme/hiding')
+    assert.match(shownAs.stdout, /^prompt +text/m)
     const document = (await friend.call(`${ENDPOINTS}/acme%2Fhiding/openapi.json`)).json
     assert.ok(document.paths[`${ENDPOINTS}/acme%2Fhiding/runs`])
-    for (const path of ['/versions', '/versions/1', '/export', '/usage', '/shares', '/compare?from=1&to=1'])
+    for (const path of ['/versions', '/export', '/usage', '/shares', '/compare?from=1&to=1'])
       assert.equal((await friend.call(`${ENDPOINTS}/acme%2Fhiding${path}`)).status, 404, path)
     for (const [method, path] of [
       ['PATCH', ''],
@@ -248,6 +262,25 @@ describe('an endpoint that another account may call', () => {
       ),
       [200, 200, 404, 404],
     )
+  })
+
+  test('is called by clients that are written for it', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'atelier-others-'))
+    try {
+      const file = path.join(folder, 'client.ts')
+      const written = await atelier(friend, 'endpoints', 'client', 'acme/hiding', '--version', '1', '--out', file)
+      assert.equal(written.code, 0, written.stderr)
+      const client = await import(pathToFileURL(file).href)
+      const options = { baseUrl: app.url, token: friend.key }
+      const { id, status, inputs, results } = await client.run({ prompt: 'typed ' }, options)
+      assert.deepEqual([status, inputs.prompt, Object.keys(results).length > 0], ['succeeded', 'typed ', true])
+      assert.equal((await client.getRun(id, options)).endpoint.name, 'acme/hiding')
+      await assert.rejects(client.run({ prompt: 'typed ' }, { ...options, token: stranger.key }), { status: 404 })
+      const python = await atelier(friend, 'endpoints', 'client', 'acme/hiding', '--lang', 'python')
+      assert.match(python.stdout, /^ENDPOINT = "acme%2Fhiding"$/m)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 
   test('is called through the doors of other services under the same name', async () => {

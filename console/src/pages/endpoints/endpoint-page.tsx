@@ -19,6 +19,8 @@ const TABS = {
   ...{ share: 'Share', settings: 'Settings' },
 } as const
 type TabName = keyof typeof TABS
+// Of what another account lets this one call.
+const CALLERS_TABS: readonly TabName[] = ['try', 'runs', 'code']
 
 export function EndpointPage({ name = '' }: Readonly<Record<string, string>>) {
   return (
@@ -54,7 +56,7 @@ function Asked({ name }: { readonly name: string }) {
 
 function OneEndpoint({ endpoint, onChanged }: TabProps) {
   const { name, title, description, owner, state, missing } = endpoint
-  const tabs = (Object.keys(TABS) as TabName[]).filter((each) => each !== 'settings' || owner === 'account')
+  const tabs = (Object.keys(TABS) as TabName[]).filter((each) => isFor(owner, each))
   const tab = tabs.find((each) => each === hash.value) ?? 'try'
   const gone = [
     ...(missing?.classes.map(({ class_type: classType }) => classType) ?? []),
@@ -100,6 +102,11 @@ function OneEndpoint({ endpoint, onChanged }: TabProps) {
       </TabPanel>
     </>
   )
+}
+
+function isFor(owner: Endpoint['owner'], tab: TabName): boolean {
+  if (owner === 'other_account') return CALLERS_TABS.includes(tab)
+  return tab !== 'settings' || owner === 'account'
 }
 
 /** Nothing where the price of the pool holds. */

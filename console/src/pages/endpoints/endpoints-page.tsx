@@ -54,18 +54,54 @@ const COLUMNS: readonly PlainColumn<Endpoint>[] = [
       </>
     ),
   },
-  { label: 'Of', cell: ({ owner }) => (owner === 'service' ? 'the service' : 'the account') },
+  { label: 'Of', cell: ({ owner, name }) => ownerOf(owner, name) },
   { label: 'State', cell: ({ state }) => <EndpointState state={state} /> },
   { label: 'Version', cell: ({ current_version: version }) => version, isNumber: true },
   { label: 'Changed', cell: ({ updated_at: at }) => <Ago at={at} /> },
 ]
+
+function ownerOf(owner: Endpoint['owner'], name: string): string {
+  if (owner === 'other_account') return name.slice(0, name.indexOf('/'))
+  return owner === 'service' ? 'the service' : 'the account'
+}
 
 export function EndpointsPage() {
   return (
     <section class="page endpoints">
       <h1>Endpoints</h1>
       {may('endpoints:write') && <WorkflowDrop label="Publish a workflow" onOpened={() => navigate('/publish')} />}
-      {may('endpoints:read') ? <List /> : <NotAllowed scope="endpoints:read" />}
+      {may('endpoints:read') ? <Lists /> : <NotAllowed scope="endpoints:read" />}
+    </section>
+  )
+}
+
+function Lists() {
+  return (
+    <>
+      <List />
+      {session.value?.features.accounts === true && <Shared />}
+    </>
+  )
+}
+
+/** Those that other accounts let this one call; nothing where there are none. */
+function Shared() {
+  const after = query.value.get('shared')
+  const resource = useResource(`shared endpoints ${after}`, (signal) =>
+    listEndpoints(after, { areShared: true, signal }),
+  )
+  const { endpoints = [], has_more: hasMore = false } = resource.data.value ?? {}
+  if (resource.error.value !== null) return <ErrorBox error={resource.error.value} />
+  if (endpoints.length === 0 && after === null) return null
+  return (
+    <section aria-label="Shared with you">
+      <h2>Shared with you</h2>
+      <PlainTable label="Shared with you" columns={COLUMNS} rows={endpoints} keyOf={({ name }) => name} />
+      {hasMore && (
+        <button type="button" class="button" onClick={() => setQuery({ shared: endpoints.at(-1)?.name ?? null })}>
+          Further ones of others
+        </button>
+      )}
     </section>
   )
 }

@@ -25,6 +25,7 @@ import {
   ENDPOINTS_PATH,
   type ServedOf,
   toCalled,
+  toCalledVersionView,
   toDifferenceView,
   toDraftText,
   toEndpointView,
@@ -284,8 +285,11 @@ function listEndpointVersions(app: FastifyInstance, deps: EndpointDeps): void {
 function getEndpointVersion(app: FastifyInstance, deps: EndpointDeps): void {
   app.get(`${ENDPOINT_ROUTE}/versions/:version`, needs('endpoints:read'), async (request, reply) => {
     const { name, version: selector } = request.params as { readonly name: string; readonly version: string }
-    const { endpoint, version } = await deps.endpoints.resolve(deps.contextOf(request), `${name}@${selector}`)
-    return sendJson(reply, 200, stringifyLosslessJson(toVersionView(version, servedFor(endpoint, deps))))
+    const context = deps.contextOf(request)
+    const { endpoint, version } = await deps.endpoints.resolveToCall(context, `${name}@${selector}`)
+    const isOwn = endpoint.accountId === context.accountId
+    const view = isOwn ? toVersionView(version, servedFor(endpoint, deps)) : toCalledVersionView(version)
+    return sendJson(reply, 200, stringifyLosslessJson(view))
   })
 }
 

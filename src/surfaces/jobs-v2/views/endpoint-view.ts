@@ -104,6 +104,15 @@ export function toVersionView(version: EndpointVersion, servedOf: ServedOf): Jso
   }
 }
 
+/** Of another account's endpoint: what a caller gives and gets, and nothing of how it is made. */
+export function toCalledVersionView({ number, hash, createdAt, inputs, outputs }: EndpointVersion): JsonObject {
+  return {
+    ...{ version: number, hash, note: '', created_at: createdAt.toISOString(), created_by: null },
+    inputs: inputs.map((input) => toInputView({ ...input, places: [] })),
+    outputs: outputs.map(({ name, title, kind }) => ({ name, title, kind })),
+  }
+}
+
 function toInputView(input: EndpointInput): JsonObject {
   const { name, title, description, isRequired, example, places, parameters } = input
   return {

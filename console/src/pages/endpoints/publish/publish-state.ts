@@ -107,7 +107,7 @@ export async function openFile(file: File, name: string | null): Promise<void> {
 /** The present version, to say something else of its inputs. */
 export async function openVersion(name: string): Promise<void> {
   const { current_version: current } = await getEndpoint(name)
-  const { workflow } = await getVersion(name, String(current))
+  const { workflow = {} } = await getVersion(name, String(current))
   const fileText = stringifyLosslessJson(workflow)
   await openOver(name, fileText, await previewEndpoint(fileText))
 }
