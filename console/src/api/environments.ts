@@ -57,6 +57,14 @@ export interface Deployment {
     readonly capacity: { readonly ready: number; readonly busy: number; readonly starting: number }
     readonly jobsInQueue: number
   } | null
+  readonly progress: {
+    readonly step: string
+    readonly modelsDone?: number
+    readonly modelsTotal?: number
+    readonly bytesDone?: number
+    readonly bytesTotal?: number
+    readonly currentModel?: string
+  } | null
   readonly pendingUpdate: {
     readonly status: string
     readonly kind: 'update' | 'rollback'

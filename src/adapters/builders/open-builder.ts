@@ -226,11 +226,17 @@ async function make(parts: Parts, { request, step, begin, folder }: Making): Pro
   const names = packs.map(({ name }) => name)
   const isFrozen = lock !== null && lock.torch.variant === base.torch && lock.python === base.python.version
   const wheels = isFrozen ? lock.wheels : await freezePackages(parts, { request, step, folder, uv, base, names })
-  for (const model of definition.models ?? []) {
+  const wanted = definition.models ?? []
+  const tell = createStaging(wanted.length, request)
+  for (const model of wanted) {
     const frozen = lock?.models.find(({ type, filename }) => type === model.type && filename === model.filename) ?? null
-    locked.push(await models.bring(step, { model, frozen, openBlob: (id) => request.openBlob(id, 'model') }))
+    tell(locked, model.filename, 0)
+    const onProgress = (bytes: number) => tell(locked, model.filename, bytes)
+    const openBlob = (id: string) => request.openBlob(id, 'model')
+    locked.push(await models.bring(step, { model, frozen, openBlob, onProgress }))
     mustAfford('freeze', 0)
   }
+  tell(locked, null, 0)
   await mustFit(parts, step, 'freeze')
   const version = /^torch==([^\s\\;]+)/m.exec(wheels)?.[1] ?? null
   const torch = { variant: base.torch, version }
@@ -251,6 +257,16 @@ async function make(parts: Parts, { request, step, begin, folder }: Making): Pro
   const sizeBytes = await treeBytes(folder, isPart)
   mustAfford('hash', sizeBytes)
   return { lock: made, archiveSha256: await hashTree(folder, isPart), sizeBytes, classes }
+}
+
+function createStaging(modelsTotal: number, { lock, stage }: BuildRequest) {
+  const bytesTotal = lock === null ? null : sum(lock.models)
+  return (here: readonly LockedModel[], currentModel: string | null, bytes: number) =>
+    stage?.({ modelsDone: here.length, modelsTotal, bytesDone: sum(here) + bytes, bytesTotal, currentModel })
+}
+
+function sum(models: readonly LockedModel[]): number {
+  return models.reduce((bytes, { sizeBytes }) => bytes + sizeBytes, 0)
 }
 
 /** Of what the release is hashed by, and what it is said to take. */

@@ -182,7 +182,7 @@ async function watch(client: RunClient, id: string, { releaseId, options, termin
       if (options['watch'] === false || (isThere && status === 'ready')) return sayWatched(found, beganAt)
       const problem = problemOf(found, releaseId)
       if (problem !== null) throw new CommandError(toPrintable(problem), EXIT.failed)
-      const state = [status, progress?.step, pending === null ? null : `update ${pending.status}`]
+      const state = [status, describeProgress(progress), pending === null ? null : `update ${pending.status}`]
         .filter(Boolean)
         .join(', ')
       if (state !== told) printLine(terminal.stderr, toPrintable(state))
@@ -194,6 +194,14 @@ async function watch(client: RunClient, id: string, { releaseId, options, termin
   } finally {
     release()
   }
+}
+
+/** `staging_models, 1 of 3 models, 40 %` */
+function describeProgress(progress: DeploymentWire['progress']): string | null {
+  if (progress === null) return null
+  const { step, modelsDone, modelsTotal = 0, bytesDone = 0, bytesTotal = 0 } = progress
+  const share = bytesTotal > 0 ? `, ${Math.floor((100 * bytesDone) / bytesTotal)} %` : ''
+  return modelsTotal > 0 ? `${step}, ${modelsDone} of ${modelsTotal} models${share}` : step
 }
 
 function problemOf(

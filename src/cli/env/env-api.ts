@@ -88,7 +88,13 @@ export interface DeploymentWire {
     readonly capacity: { readonly ready: number; readonly busy: number; readonly starting: number }
     readonly jobsInQueue: number
   } | null
-  readonly progress: { readonly step: string } | null
+  readonly progress: {
+    readonly step: string
+    readonly modelsDone?: number
+    readonly modelsTotal?: number
+    readonly bytesDone?: number
+    readonly bytesTotal?: number
+  } | null
   readonly pendingUpdate: {
     readonly releaseId: string
     readonly status: string

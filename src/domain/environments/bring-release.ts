@@ -5,7 +5,7 @@
 import type { Log } from '../../../lib/log.ts'
 import type { BlobKind } from './blob.ts'
 import type { BuildStore } from './build-store.ts'
-import { type Builder, BuildFailure } from './builder.ts'
+import { type Builder, BuildFailure, type Staging } from './builder.ts'
 import { type BuildTarget, targetText } from './definition.ts'
 import { targetOfClass } from './fit.ts'
 
@@ -13,7 +13,7 @@ import { targetOfClass } from './fit.ts'
 export type ReleasePlace =
   | { readonly place: 'here' }
   /** It is being made. */
-  | { readonly place: 'coming' }
+  | { readonly place: 'coming'; readonly staging?: Staging | undefined }
   /** `reason` says what to do. */
   | { readonly place: 'gone'; readonly reason: string }
 
@@ -37,6 +37,7 @@ export function createBringRelease({ store, builder, openBlob, log }: BringDeps)
   const ending = new AbortController()
   const underway = new Map<string, Promise<void>>()
   const failed = new Map<string, string>()
+  const staged = new Map<string, Staging>()
 
   async function make(accountId: string, releaseId: string, target: BuildTarget): Promise<ReleasePlace> {
     const release = await store.findRelease(accountId, releaseId)
@@ -52,6 +53,7 @@ export function createBringRelease({ store, builder, openBlob, log }: BringDeps)
         ...{ releaseId, target, lock, definition: release.definition, signal: ending.signal },
         openBlob: (blobId, kind) => openBlob(release.accountId, blobId, kind),
         note: async () => {},
+        stage: (staging) => void staged.set(key, staging),
         say: (line) => log.debug(facts, line),
       })
       .then(
@@ -62,7 +64,10 @@ export function createBringRelease({ store, builder, openBlob, log }: BringDeps)
           failed.set(key, error instanceof BuildFailure ? error.message : GONE)
         },
       )
-      .finally(() => underway.delete(key))
+      .finally(() => {
+        underway.delete(key)
+        staged.delete(key)
+      })
     underway.set(key, making)
     return { place: 'coming' }
   }
@@ -73,7 +78,7 @@ export function createBringRelease({ store, builder, openBlob, log }: BringDeps)
       if (target === null) return { place: 'gone', reason: `engines of class ${gpuClass} cannot be started here` }
       if ((await builder.find(releaseId, target)) !== null) return { place: 'here' }
       const key = keyOf(releaseId, target)
-      if (underway.has(key)) return { place: 'coming' }
+      if (underway.has(key)) return { place: 'coming', staging: staged.get(key) }
       const reason = failed.get(key)
       failed.delete(key)
       return reason === undefined ? make(accountId, releaseId, target) : { place: 'gone', reason }

@@ -27,6 +27,17 @@ export interface BaseImage {
   readonly isDefault: boolean
 }
 
+/** How far the models of a release have come onto this machine. */
+export interface Staging {
+  readonly modelsDone: number
+  readonly modelsTotal: number
+  readonly bytesDone: number
+  /** null: their sizes are known only when they are here. */
+  readonly bytesTotal: number | null
+  /** The name of the file that is on its way; null: none is. */
+  readonly currentModel: string | null
+}
+
 export interface BuildRequest {
   /** Names the folder; the same release has the same folder. */
   readonly releaseId: string
@@ -40,6 +51,8 @@ export interface BuildRequest {
   readonly quota?: DiskQuota
   /** Called as soon as it is known what exactly is made, before it is. */
   readonly note: (lock: ReleaseLock) => Promise<void>
+  /** Left out: nobody looks. Called for every piece that comes. */
+  readonly stage?: (staging: Staging) => void
   /** A line of the build's log, without credentials. */
   readonly say: (line: string) => void
   readonly signal: AbortSignal

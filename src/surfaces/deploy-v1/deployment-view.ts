@@ -50,8 +50,16 @@ function toServing({ ready, busy, starting, queued, at }: Serving) {
   return { capacity: { ready, busy, starting }, jobsInQueue: queued, sampledAt: at.toISOString() }
 }
 
-function toProgress({ step, startedAtMs, updatedAtMs, attempt }: Progress) {
-  return { step, startedAt: toTime(startedAtMs), updatedAt: toTime(updatedAtMs), attempt }
+function toProgress({ step, startedAtMs, updatedAtMs, attempt, staging }: Progress) {
+  const told = { step, startedAt: toTime(startedAtMs), updatedAt: toTime(updatedAtMs), attempt }
+  if (staging === undefined) return told
+  const { modelsDone, modelsTotal, bytesDone, bytesTotal, currentModel } = staging
+  return {
+    ...{ ...told, modelsDone, modelsTotal, bytesDone },
+    // What is left out was never measured.
+    ...(bytesTotal !== null && { bytesTotal }),
+    ...(currentModel !== null && { currentModel }),
+  }
 }
 
 function toPending({ releaseId, baseRevision, status, sinceMs, kind, error }: PendingUpdate) {

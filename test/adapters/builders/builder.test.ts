@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import type { BuildRequest } from '../../../src/domain/environments/builder.ts'
+import type { BuildRequest, Staging } from '../../../src/domain/environments/builder.ts'
 import { CPU, openBuildBench, withoutUv } from '../../support/builds/bench.ts'
 import { serveFolder } from '../../support/builds/file-server.ts'
 import { packFiles, tinyModel, writeFolder, writeWheel, zipOf } from '../../support/builds/packages.ts'
@@ -58,7 +58,15 @@ test('a release is an environment of its own, with everything that its packs ask
   assert.ok((await bench.keepOnly(async () => false)) > 0)
   assert.equal(await bench.builder.find('release-1', CPU), null)
   bench.blobs.set('blob-model', tinyModel('one'))
-  const again = await bench.build(definition, { lock: built.lock })
+  const staged: Staging[] = []
+  const again = await bench.build(definition, { lock: built.lock, stage: (staging) => void staged.push(staging) })
+  const bytes = tinyModel('one').length
+  const facts = { modelsTotal: 1, bytesTotal: bytes }
+  assert.deepEqual(staged, [
+    { ...facts, modelsDone: 0, bytesDone: 0, currentModel: 'a.safetensors' },
+    { ...facts, modelsDone: 0, bytesDone: bytes, currentModel: 'a.safetensors' },
+    { ...facts, modelsDone: 1, bytesDone: bytes, currentModel: null },
+  ])
   assert.deepEqual(again.lock, built.lock)
 })
 

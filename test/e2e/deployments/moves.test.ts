@@ -21,9 +21,15 @@ test('a deployment starts engines of its release, runs jobs on them, moves to th
   assert.equal(first.json.release_version, 1)
   await waitUntil(async () => (await tenant.call(`/api/v2/jobs/${first.json.id}`)).json.status === 'succeeded')
 
+  const staging = { modelsDone: 1, modelsTotal: 3, bytesDone: 40, bytesTotal: 100, currentModel: 'b.safetensors' }
+  releases.stage(two.id, staging)
   const moved = await deployed.call('PATCH', '', { baseRevision: 1, releaseId: two.id })
   assert.equal(moved.status, 202, moved.text)
   assert.equal(moved.json.pendingUpdate.releaseId, two.id)
+  const { progress } = await deployed.until((record) => record.progress !== null)
+  const { step, startedAt: _startedAt, updatedAt: _updatedAt, attempt: _attempt, ...told } = progress
+  assert.deepEqual([step, told], ['staging_models', staging])
+  releases.stage(two.id, null)
   const landed = await deployed.until(({ revision }) => revision === 2)
   assert.equal(landed.releaseId, two.id)
   assert.equal(landed.pendingUpdate, null)

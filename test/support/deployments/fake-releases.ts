@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ReleasesHere } from '../../../src/compose/engines/open-released.ts'
+import type { Staging } from '../../../src/domain/environments/builder.ts'
 import type { ExecutionNews, FakeOptions } from '../engines/fake-comfyui/fake-options.ts'
 
 const MAIN = fileURLToPath(new URL('../engines/fake-comfyui/main.ts', import.meta.url))
@@ -35,6 +36,8 @@ export interface FakeReleases {
   readonly here: ReleasesHere
   add(release: NewRelease): FakeRelease
   remove(id: string): void
+  /** It is on its way onto this machine, so far; null: it is here. */
+  stage(id: string, staging: Staging | null): void
 }
 
 export function createFakeReleases(
@@ -42,6 +45,7 @@ export function createFakeReleases(
   mayDeploy: (accountId: string) => boolean = () => true,
 ): FakeReleases {
   const all = new Map<string, FakeRelease & { readonly path: string }>()
+  const coming = new Map<string, Staging>()
   const here: ReleasesHere = {
     source: {
       async find(accountId, id) {
@@ -51,13 +55,17 @@ export function createFakeReleases(
       },
     },
     async find(id) {
-      const path = all.get(id)?.path
+      const path = coming.has(id) ? undefined : all.get(id)?.path
       return path === undefined
         ? null
         : { python: join(path, 'venv/bin/python'), comfyui: join(path, 'ComfyUI'), isForCpu: true }
     },
     bring: async (_account, id) =>
-      all.has(id) ? { place: 'here' } : { place: 'gone', reason: 'the folder of this release is not on this machine' },
+      coming.has(id)
+        ? { place: 'coming', staging: coming.get(id) }
+        : all.has(id)
+          ? { place: 'here' }
+          : { place: 'gone', reason: 'the folder of this release is not on this machine' },
     mayDeploy,
     kinds: ['cpu'],
   }
@@ -83,6 +91,7 @@ export function createFakeReleases(
       return release
     },
     remove: (id) => void all.delete(id),
+    stage: (id, staging) => void (staging === null ? coming.delete(id) : coming.set(id, staging)),
   }
 }
 

@@ -14,7 +14,7 @@ import { Ago, CopyButton, KeyValue, showToast, Words } from '../../components/te
 import { tell } from '../../state/deeds.ts'
 import { usePolled, useResource } from '../../state/resource.ts'
 import { session } from '../../state/session.ts'
-import { plural } from '../../text/format.ts'
+import { formatBytes, plural } from '../../text/format.ts'
 import { BelowEnvironments, buildHref, EnvironmentState, Reason } from './environments-page.tsx'
 
 export function DeploymentPage({ id = '' }: Readonly<Record<string, string>>) {
@@ -82,7 +82,7 @@ function Pending({ deployment, onChanged }: DeploymentProps) {
 }
 
 function Facts({ deployment }: { readonly deployment: Deployment }) {
-  const { buildId, releaseId, releaseVersion, endpointUrl, serving, computeConfig } = deployment
+  const { buildId, releaseId, releaseVersion, endpointUrl, serving, computeConfig, progress } = deployment
   const { gpuClass, min, max } = computeConfig
   return (
     <KeyValue
@@ -104,10 +104,21 @@ function Facts({ deployment }: { readonly deployment: Deployment }) {
           serving !== null &&
             `${serving.capacity.ready} ready, ${serving.capacity.busy} of them busy, ${serving.capacity.starting} starting; ${plural(serving.jobsInQueue, 'job')} waiting`,
         ],
+        ['Models', describeStaging(progress)],
         ['Size', `${min} to ${max} on ${gpuClass}`],
       ]}
     />
   )
+}
+
+/** How far they have come onto the machine; null: they are there, or nobody knows. */
+function describeStaging(progress: Deployment['progress']) {
+  const { modelsDone = 0, modelsTotal = 0, bytesDone = 0, bytesTotal, currentModel } = progress ?? {}
+  if (modelsTotal === 0) return null
+  const bytes =
+    bytesTotal === undefined ? formatBytes(bytesDone) : `${formatBytes(bytesDone)} of ${formatBytes(bytesTotal)}`
+  const now = currentModel === undefined ? '' : `, now ${currentModel}`
+  return <Words key="staging" text={`${modelsDone} of ${modelsTotal} here, ${bytes}${now}`} />
 }
 
 function toHow({ kind, fromRevision }: Revision): string {

@@ -24,6 +24,7 @@ interface ModelWish {
   readonly frozen: LockedModel | null
   /** Of an uploaded model. */
   readonly openBlob: (blobId: string) => Promise<NodeJS.ReadableStream>
+  readonly onProgress?: StoreOptions['onProgress']
 }
 
 const SHA256 = /^[0-9a-f]{64}$/
@@ -40,7 +41,7 @@ interface StoreOptions {
   readonly maxBytes: number
 }
 
-interface Fetching {
+interface Fetching extends Pick<ModelWish, 'onProgress'> {
   readonly what: string
   readonly model: DefinedModel
   /** In hex; null: whatever comes. */
@@ -79,7 +80,8 @@ export class ModelStore {
       )
       const parts = join(this.#models, 'parts')
       await mkdir(parts, { recursive: true })
-      const fetching = { what, model, expected }
+      const { onProgress = this.#options.onProgress } = wish
+      const fetching = { what, model, expected, ...(onProgress !== undefined && { onProgress }) }
       if (model.sourceUri !== undefined) sha256 = await this.#fromAddress(step, fetching, model.sourceUri)
       else if (model.blobId !== undefined) sha256 = await this.#fromBlob(step, fetching, wish.openBlob(model.blobId))
       else throw new BuildFailure('freeze', `${what}: it has no source; give its address, or upload it`)
@@ -123,11 +125,12 @@ export class ModelStore {
     await rename(part, this.pathOf(sha256))
   }
 
-  async #fromAddress(step: FetchStep, { what, model, expected }: Fetching, address: string): Promise<string> {
+  async #fromAddress(step: FetchStep, fetching: Fetching, address: string): Promise<string> {
+    const { what, model, expected } = fetching
     const part = join(this.#models, 'parts', keyOf(address))
     using _lock = await takeLock(join(this.#root, 'locks', `model-${keyOf(address)}.lock`), step.signal)
     try {
-      await this.#download(step, { what, address, part, ...this.#options })
+      await this.#download(step, { ...this.#options, ...fetching, address, part })
     } catch (error) {
       // What came is kept for another time, but not where it has filled the disk.
       if (isFullDisk(error)) await removePart(part)
@@ -167,7 +170,7 @@ export class ModelStore {
 
   async #fromBlob(
     step: FetchStep,
-    { what, model, expected }: Fetching,
+    { what, model, expected, onProgress }: Fetching,
     opening: Promise<NodeJS.ReadableStream>,
   ): Promise<string> {
     const part = join(this.#models, 'parts', keyOf(`${step.scratch}:${model.blobId}`))
@@ -175,10 +178,13 @@ export class ModelStore {
       const hash = createHash('sha256')
       {
         await using file = await open(part, 'w', 0o600)
+        let at = 0
         for await (const chunk of await opening) {
           step.signal.throwIfAborted()
           hash.update(chunk as Buffer)
           await writeAll(file, chunk as Buffer)
+          at += (chunk as Buffer).length
+          onProgress?.(at, null)
         }
       }
       const sha256 = hash.digest('hex')

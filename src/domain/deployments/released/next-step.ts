@@ -60,7 +60,7 @@ function createComingUp(engines: StepDeps['engines'], startWithinMs: number) {
     const state = engines.look(pool)
     const found = await engines.place(accountId, isTrial ? pending.releaseId : releaseId, gpuClass)
     if (found.place === 'gone') return changes.fail(deployment, `start: ${found.reason}`, at)
-    if (found.place === 'coming') return bringing(deployment, status, at)
+    if (found.place === 'coming') return bringing(deployment, { status, staging: found.staging }, at)
     if (state.failure !== null) return changes.fail(deployment, `start: ${state.failure}`, at)
     const progress = toProgress(deployment, state, at)
     if (at.getTime() - progress.startedAtMs > startWithinMs)
@@ -80,10 +80,17 @@ function createComingUp(engines: StepDeps['engines'], startWithinMs: number) {
 }
 
 /** Its folder is being made; the time for starting begins when it is there. */
-function bringing(deployment: ReleasedDeployment, status: DeploymentStatus, at: Date): DeploymentChange | null {
+function bringing(
+  deployment: ReleasedDeployment,
+  { status, staging }: { readonly status: DeploymentStatus } & Pick<Progress, 'staging'>,
+  at: Date,
+): DeploymentChange | null {
   const nowMs = at.getTime()
-  if (nowMs - (deployment.progress?.updatedAtMs ?? 0) < PROGRESS_EVERY_MS) return null
-  const progress = { step: 'staging_models' as const, startedAtMs: nowMs, updatedAtMs: nowMs, attempt: 1 }
+  const before = deployment.progress
+  if (nowMs - (before?.updatedAtMs ?? 0) < PROGRESS_EVERY_MS) return null
+  const step = 'staging_models'
+  const startedAtMs = before?.step === step ? before.startedAtMs : nowMs
+  const progress: Progress = { step, startedAtMs, updatedAtMs: nowMs, attempt: 1, staging }
   return changes.step(deployment, { status: status === 'queued' ? 'provisioning' : status, progress }, at)
 }
 
@@ -108,5 +115,6 @@ function createJudge(engines: StepDeps['engines']) {
 function toProgress({ progress }: ReleasedDeployment, { up }: CopyState, at: Date): Progress {
   const nowMs = at.getTime()
   const step = up > 0 ? 'waiting_for_worker' : 'creating_endpoint'
-  return { step, startedAtMs: progress?.startedAtMs ?? nowMs, updatedAtMs: nowMs, attempt: 1 }
+  const began = progress === null || progress.step === 'staging_models' ? nowMs : progress.startedAtMs
+  return { step, startedAtMs: began, updatedAtMs: nowMs, attempt: 1 }
 }

@@ -3,6 +3,7 @@
  * release beside those that serve (a copy); once they are ready, one change raises the revision, and new jobs go to the new copy.
  */
 import { type CopyPool, toCopyPool } from '../../engine/copy-pool.ts'
+import type { Staging } from '../../environments/builder.ts'
 
 export const DEPLOYMENT_STATUSES = [
   'queued', // waits for room on a machine
@@ -46,6 +47,8 @@ export interface Progress {
   readonly startedAtMs: number
   readonly updatedAtMs: number
   readonly attempt: number
+  /** Only while models come, and only where it is known. */
+  readonly staging?: Staging | undefined
 }
 
 export interface ReleasedDeployment extends ComputeConfig {
