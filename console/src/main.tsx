@@ -40,7 +40,10 @@ function App() {
     )
   }
   if (path.value === '/sign-in' || (!current.signed_in && !current.operator)) return <SignInPage />
-  const { Page, title, parameters } = findPage(path.value)
+  // Nothing of the operator's is asked for by anybody else. Whoever has the admin token signs in where they wanted to go.
+  const isKeptBack = /^\/operator(\/|$)/.test(path.value) && !current.operator
+  if (isKeptBack && current.may_become_operator) return <SignInPage />
+  const { Page, title, parameters } = findPage(isKeptBack ? '' : path.value)
   document.title = `${title} · Atelier`
   return (
     <Shell>

@@ -128,6 +128,19 @@ describe('the page of a job', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('what is run from a form shows how far it is, and can be canceled there', async () => {
+    await using console = await openConsole(browser, app.url, { path: '/run' })
+    const { page } = console
+    await page.getByLabel('Or paste one').fill(JSON.stringify(HANG))
+    await page.getByRole('button', { name: 'Make a form of it' }).click()
+    await page.getByRole('button', { name: /^Run/ }).click()
+    const result = page.getByRole('complementary', { name: 'Result' })
+    await result.getByText(/^\d+ %$/).waitFor()
+    await result.getByRole('button', { name: 'Cancel' }).click()
+    await result.getByText('Canceled').waitFor()
+    console.assertClean()
+  })
+
   test('a job that an earlier result answered says so, in the list and on its page, and leads to it', async () => {
     const save = { '1': { class_type: 'FakeValue', inputs: { value: 'once', key: 'k' } } }
     const first = await client.submit(save, { reuse: 'exact' })

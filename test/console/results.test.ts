@@ -76,6 +76,61 @@ describe('what jobs made', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('a form that is filled in lives in its address: a reload, going back and a link that is sent on show it again', async () => {
+    await using console = await openConsole(browser, app.url, { path: '/run' })
+    const { page, watched } = console
+    const file = { name: 'card.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(CARD)) }
+    await page.getByLabel('Open a workflow', { exact: true }).and(page.locator('input')).setInputFiles(file)
+    const widthOf = (at: typeof page) =>
+      at.getByRole('group', { name: /^Orange/ }).getByRole('textbox', { name: 'width' })
+    const untilWidth = async (at: typeof page, value: string) => {
+      await widthOf(at).waitFor()
+      await waitUntil(async () => (await widthOf(at).inputValue()) === value)
+    }
+    await widthOf(page).fill('48')
+    await page.waitForURL(/#draft=[\w-]+$/)
+    const dropped = page.url()
+    await widthOf(page).fill('40')
+    await page.waitForURL((url) => url.href !== dropped)
+    await page.reload()
+    await untilWidth(page, '40')
+    await console.go('/jobs')
+    await page.getByRole('table', { name: 'Jobs' }).waitFor()
+    await page.goBack()
+    await untilWidth(page, '40')
+    const other = await watched.context.newPage()
+    await other.goto(dropped)
+    await untilWidth(other, '48')
+    // Over a job the address has only what differs from it.
+    await other.goto(`${app.url}/console/run?from=${id}`)
+    await widthOf(other).fill('24')
+    await other.waitForURL(/from=.*#draft=[\w-]{1,200}$/)
+    await other.reload()
+    await untilWidth(other, '24')
+    await other.goto(`${app.url}/console/run#draft=${'x'.repeat(200)}`)
+    await other.getByLabel('Or paste one').waitFor()
+    console.assertClean()
+  })
+
+  test('a refusal marks the input that it names, shows and focuses it, until another value is typed', async () => {
+    await using console = await openConsole(browser, app.url, { path: '/run' })
+    const { page } = console
+    const load = {
+      '1': { class_type: 'LoadImage', inputs: { image: 'none.png' } },
+      '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'copy' } },
+    }
+    await page.getByLabel('Or paste one').fill(JSON.stringify(load))
+    await page.getByRole('button', { name: 'Make a form of it' }).click()
+    await page.getByRole('button', { name: /^Run/ }).click()
+    const field = page.getByRole('textbox', { name: 'image', exact: true })
+    await waitUntil(() => field.evaluate((element) => element.matches(':focus')))
+    const group = page.getByRole('group').filter({ has: field })
+    await group.getByText('none.png').waitFor()
+    await field.fill('other.png')
+    await group.getByText('none.png').waitFor({ state: 'detached' })
+    console.assertClean([/422/])
+  })
+
   test('several values make a job for each, and what they made is chosen as the input of another workflow', async () => {
     await using app = await startTestApp()
     const client = createConsoleClient(app.url)

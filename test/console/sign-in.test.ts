@@ -4,6 +4,7 @@ import { startTestApp } from '../support/app/start-app.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 
 const TOKEN = 'a-token-of-this-test-only'
+const ADMIN_TOKEN = 'an-admin-token-of-this-test'
 
 describe('signing in to the console', { skip: withoutBrowser }, () => {
   let browser: TestBrowser
@@ -60,6 +61,31 @@ describe('signing in to the console', { skip: withoutBrowser }, () => {
     await opened.context.addCookies(before)
     await page.goto(`${app.url}/console`)
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    opened.assertClean()
+  })
+
+  test('the address that was asked for is shown after signing in; the operator’s asks nothing of the service before', async () => {
+    await using app = await startTestApp({ settings: { token: TOKEN, adminToken: ADMIN_TOKEN } })
+    await using opened = await browser.open()
+    const { page } = opened
+    const asked: string[] = []
+    page.on('request', (request) => {
+      if (new URL(request.url()).pathname.startsWith('/admin/')) asked.push(request.url())
+    })
+    const signIn = async (credential: string) => {
+      await page.getByLabel(/^API key/).fill(credential)
+      await page.keyboard.press('Enter')
+    }
+    await page.goto(`${app.url}/console/jobs?status=failed&sort=oldest`)
+    await signIn(TOKEN)
+    await page.getByRole('button', { name: 'Oldest first' }).waitFor()
+    assert.equal(new URL(page.url()).search, '?status=failed&sort=oldest')
+    await page.goto(`${app.url}/console/operator/jobs?status=failed`)
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    assert.deepEqual(asked, [])
+    await signIn(ADMIN_TOKEN)
+    await page.getByRole('heading', { name: 'Jobs of all accounts' }).waitFor()
+    assert.equal(new URL(page.url()).search, '?status=failed')
     opened.assertClean()
   })
 })

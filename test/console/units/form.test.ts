@@ -13,6 +13,7 @@ import {
 import { readWorkflow } from '../../../console/src/graph/workflow-graph.ts'
 import { monthBy, toCsv, toMonth } from '../../../console/src/pages/account/usage-range.ts'
 import { diffWorkflows } from '../../../console/src/pages/diff/workflow-diff.ts'
+import { packDraft, readRunHash, unpackDraft, writeRunHash } from '../../../console/src/pages/run/draft.ts'
 import { parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 
 const WORKFLOW = `{"4":{"class_type":"KSampler","inputs":{"seed":18446744073709551615,"cfg":7.0,"model":["1",0],"flag":true,
@@ -107,4 +108,33 @@ test('months follow each other, and cells of a sheet are never formulas', () => 
   assert.deepEqual([toMonth('2026-13'), toMonth('x')], [null, null])
   assert.deepEqual([monthBy('2026-12', 1), monthBy('2026-01', -1)], ['2027-01', '2025-12'])
   assert.equal(toCsv([['=1+1', 'a "b", c', '@x', '-2']]), `'=1+1,"a ""b"", c",'@x,'-2\r\n`)
+})
+
+test('a draft is the same after its way through an address, and what is no draft is none', async () => {
+  const name = fc.string({ maxLength: 80 })
+  const draft = fc.record({
+    workflowText: fc.option(fc.json(), { nil: null }),
+    name,
+    typed: fc.array(fc.tuple(name, fc.string())),
+    files: fc.array(fc.tuple(name, fc.array(fc.tuple(fc.uuid(), name, fc.constant('image/png'))))),
+    several: fc.array(name),
+    way: fc.constantFrom('combinations' as const, 'side by side' as const),
+  })
+  await fc.assert(
+    fc.asyncProperty(draft, async (one) => {
+      const text = await packDraft(one)
+      assert.ok(text !== null)
+      const found = readRunHash(writeRunHash({ isJson: true, draft: text })).draft ?? ''
+      assert.deepEqual(await unpackDraft(found), { ...one })
+    }),
+    { numRuns: 20 },
+  )
+  const long = Array.from({ length: 40_000 }, (_, index) => Math.sin(index)).join()
+  const many = { ...{ workflowText: null, name: '', files: [], several: [] }, way: 'combinations' as const }
+  assert.equal(await packDraft({ ...many, typed: [['1 a', long]] }), null)
+  for (const text of ['', 'x', '!', 'x'.repeat(200), 'a'.repeat(20_000)]) assert.equal(await unpackDraft(text), null)
+  // A few letters that unfold to more than any form holds, and a file that is no id.
+  assert.equal(await unpackDraft((await packDraft({ ...many, typed: [['1 a', 'a'.repeat(2_100_000)]] })) ?? ''), null)
+  const crafted = await packDraft({ ...many, typed: [], files: [['1 a', [['"x"}', 'n', 'image/png']]]] })
+  assert.equal(await unpackDraft(crafted ?? ''), null)
 })

@@ -18,15 +18,21 @@ import {
   hasSeveral,
   keyOf,
   reading,
+  refusalOf,
   removeFile,
   setSeveral,
   setTyped,
   textOf,
 } from './run-state.ts'
 
+/** `key`: the node and the input. */
+export function fieldId(key: string): string {
+  return `field-${key}`.replaceAll(/\W/g, '-')
+}
+
 export function FieldInput({ field }: { readonly field: Field }) {
-  const id = `field-${field.node}-${field.input}`.replaceAll(/\W/g, '-')
-  const problem = reading.value.problems.get(keyOf(field)) ?? null
+  const id = fieldId(keyOf(field))
+  const problem = reading.value.problems.get(keyOf(field)) ?? refusalOf(field)
   const isSeveral = hasSeveral(field)
   return (
     <FieldShell

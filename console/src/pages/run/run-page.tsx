@@ -4,34 +4,48 @@ import { ApiError } from '../../api/client.ts'
 import { getNodeClasses } from '../../api/jobs.ts'
 import { ErrorBox, Skeleton } from '../../components/state.tsx'
 import { showToast } from '../../components/text.tsx'
-import { navigate, query } from '../../routes.ts'
+import { hash, navigate, query } from '../../routes.ts'
+import { readRunHash, unpackDraft } from './draft.ts'
 import { OpenWorkflow } from './open-workflow.tsx'
-import { classes, openFile, openForm, openJob, source } from './run-state.ts'
+import { classes, openDraft, openFile, openForm, openJob, source } from './run-state.ts'
 import { WorkflowForm } from './workflow-form.tsx'
 
 type Problem = ApiError | null
 
+interface RunPlace {
+  readonly from: string | null
+  readonly saved: string
+}
+
+/** What the address names, with the draft that it holds over that. */
+async function openPlace({ from, saved }: RunPlace, signal: AbortSignal): Promise<void> {
+  const text = readRunHash(hash.peek()).draft
+  const draft = text === null ? null : await unpackDraft(text)
+  if (signal.aborted) return
+  if (draft?.workflowText == null) {
+    if (from !== null) await openJob(from, signal)
+    else if (saved !== '') await openForm(saved, signal)
+    // A workflow that was dropped here is kept while one looks elsewhere; one that an address named is not this address's.
+    else if (source.peek()?.isKept === true) source.value = null
+  }
+  if (draft !== null && !signal.aborted) openDraft(draft)
+}
+
 export function RunPage({ saved = '' }: Readonly<Record<string, string>>) {
   const from = query.value.get('from')
   const [problem, setProblem] = useState<Problem>(null)
-  const wanted = from !== null || saved !== '' ? `${from} ${saved}` : null
+  const wanted = `${from} ${saved}`
   const [opened, setOpened] = useState<string | null>(null)
   // The form of the address before is not shown meanwhile: what is typed into it would be lost.
   const isBusy = wanted !== opened
   useEffect(() => {
     const controller = new AbortController()
     setProblem(null)
-    const opening =
-      from !== null ? openJob(from, controller.signal) : saved !== '' ? openForm(saved, controller.signal) : null
-    if (opening === null) {
-      setOpened(null)
-      if (source.peek()?.from != null) source.value = null
-    } else
-      opening
-        .catch((error: unknown) => {
-          if (error instanceof ApiError) setProblem(error)
-        })
-        .finally(() => !controller.signal.aborted && setOpened(wanted))
+    openPlace({ from, saved }, controller.signal)
+      .catch((error: unknown) => {
+        if (error instanceof ApiError) setProblem(error)
+      })
+      .finally(() => !controller.signal.aborted && setOpened(wanted))
     return () => controller.abort()
   }, [from, saved])
   useEffect(() => {

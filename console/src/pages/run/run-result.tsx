@@ -2,12 +2,13 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { getJob } from '../../api/jobs.ts'
-import { isEnded } from '../../api/summary.ts'
+import { isCancelable, isEnded } from '../../api/summary.ts'
 import { jobTrail, Progress } from '../../components/jobs/job-parts.tsx'
 import { downloadUrl, Media, Thumb } from '../../components/media/media.tsx'
 import { EmptyState, Loaded, Skeleton, StatusPill, statusWord } from '../../components/state.tsx'
 import { Duration, Words } from '../../components/text.tsx'
 import { hrefOf } from '../../routes.ts'
+import { cancelOne } from '../../state/deeds.ts'
 import { useJobLive } from '../../state/job-live.ts'
 import { jobOf, takeSnapshot } from '../../state/live/live.ts'
 import { useResource } from '../../state/resource.ts'
@@ -109,7 +110,15 @@ function OneResult({ id }: { readonly id: string }) {
                 <p class="dim">
                   <Words text={jobTrail({ ...detail, ...summary })} />
                 </p>
-                <Progress value={job.value} label="Progress" run={`${id} ${job.attempt}`} />
+                <div class="row">
+                  <Progress value={job.value} label="Progress" run={`${id} ${job.attempt}`} />
+                  <span class="number">{Math.floor((job.value ?? 0) * 100)} %</span>
+                  {isCancelable(job.status) && (
+                    <button type="button" class="button small danger" onClick={() => void cancelOne(id)}>
+                      Cancel
+                    </button>
+                  )}
+                </div>
                 {preview.value !== null && <img class="media" src={preview.value} alt="What it looks like so far" />}
               </>
             )}

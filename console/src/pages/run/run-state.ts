@@ -1,5 +1,7 @@
-/** What the form holds: the workflow, what was typed over it, and where it came from. In memory only. */
+/** What the form holds: the workflow, what was typed over it, and where it came from. In memory, and as a draft in the address. */
 import { batch, computed, signal } from '@preact/signals'
+import { assetReference } from '../../api/assets.ts'
+import type { ApiError } from '../../api/client.ts'
 import { convertWorkflow, getForm, getJob, getWorkflow } from '../../api/jobs.ts'
 import type { NodeClasses } from '../../api/node-classes.ts'
 import { type BatchList, type BatchWay, countBatch, MAX_BATCH, readValues, splitValues } from '../../form/batch.ts'
@@ -13,11 +15,14 @@ import {
   toFieldGroups,
 } from '../../form/workflow-fields.ts'
 import { readWorkflow } from '../../graph/workflow-graph.ts'
+import type { Draft } from './draft.ts'
 
 export interface RunSource {
   readonly workflowText: string
   /** The job to run again; null: a workflow of its own. */
   readonly from: string | null
+  /** The service has the workflow under this page's address: as that of a job, or as a saved form. */
+  readonly isKept: boolean
   readonly name: string
   readonly notes: readonly string[]
   readonly metadata: Readonly<Record<string, string>>
@@ -40,6 +45,8 @@ const files = signal<Kept<readonly ChosenFile[]>>(new Map())
 /** The inputs that have several values. */
 const several = signal<ReadonlySet<string>>(new Set())
 export const way = signal<BatchWay>('combinations')
+/** By `node input`, what the service said of a value when it refused the run. */
+const refused = signal<Kept<string>>(new Map())
 export const classes = signal<NodeClasses | null>(null)
 
 const graph = computed(() => {
@@ -62,28 +69,82 @@ export function keyOf({ node, input }: Pick<Field, 'node' | 'input'>): string {
 
 export function open(next: Pick<RunSource, 'workflowText'> & Partial<RunSource>): void {
   batch(() => {
-    source.value = { from: null, name: '', notes: [], metadata: {}, ...next }
+    source.value = { from: null, isKept: false, name: '', notes: [], metadata: {}, ...next }
     typed.value = new Map()
     files.value = new Map()
     several.value = new Set()
     way.value = 'combinations'
+    refused.value = new Map()
   })
 }
 
 export async function openJob(id: string, signal: AbortSignal): Promise<void> {
   const [workflowText, { metadata }] = await Promise.all([getWorkflow(id, signal), getJob(id, signal)])
-  open({ workflowText, from: id, metadata })
+  open({ workflowText, from: id, isKept: true, metadata })
 }
 
 export async function openForm(name: string, signal: AbortSignal): Promise<void> {
   const { workflow_text: workflowText } = await getForm(name, signal)
-  open({ workflowText, name })
+  open({ workflowText, name, isKept: true })
 }
 
 /** JSON of the editor or of the API, or something that ComfyUI saved with its workflow inside. */
 export async function openFile(file: Blob, name: string): Promise<void> {
   const { text, warnings, missing } = await convertWorkflow(file)
   open({ workflowText: text, name, notes: [...missing.map((what) => `No engine has ${what}.`), ...warnings] })
+}
+
+export const draft = computed<Draft | null>(() => {
+  const { value } = source
+  if (value === null) return null
+  return {
+    workflowText: value.isKept ? null : value.workflowText,
+    name: value.name,
+    typed: [...typed.value],
+    files: [...files.value].map(([key, chosen]) => [
+      key,
+      chosen.map(({ assetId, name, type }) => [assetId, name, type] as const),
+    ]),
+    several: [...several.value],
+    way: way.value,
+  }
+})
+
+/** Over the job or the saved form that was opened, or, where it brings a workflow along, over that. */
+export function openDraft(found: Draft): void {
+  batch(() => {
+    if (found.workflowText !== null) open({ workflowText: found.workflowText, name: found.name })
+    if (source.value === null) return
+    typed.value = new Map(found.typed)
+    files.value = new Map(
+      found.files.map(([key, chosen]) => [
+        key,
+        chosen.map(([assetId, name, type]) => ({ assetId, name, type, valueText: assetReference(assetId) })),
+      ]),
+    )
+    several.value = new Set(found.several)
+    way.value = found.way
+  })
+}
+
+/** Marks the inputs that a refusal names; returns the first of them. */
+export function markRefused(error: ApiError | null): string | null {
+  const found = new Map<string, string>()
+  const byNode = error?.details?.['node_errors']
+  for (const [node, problems] of Object.entries(byNode ?? {}))
+    for (const { field, message } of Array.isArray(problems) ? problems : [])
+      if (typeof field === 'string' && field !== '') found.set(keyOf({ node, input: field }), String(message))
+  refused.value = found
+  return [...found.keys()][0] ?? null
+}
+
+export function refusalOf(field: Field): string | null {
+  return refused.value.get(keyOf(field)) ?? null
+}
+
+/** Another value may be a good one. */
+function forgetRefusal(key: string): void {
+  if (refused.value.has(key)) refused.value = without(refused.value, key)
 }
 
 function without<Value>(map: Kept<Value>, key: string): Kept<Value> {
@@ -94,6 +155,7 @@ function without<Value>(map: Kept<Value>, key: string): Kept<Value> {
 
 export function setTyped(field: Field, text: string): void {
   typed.value = new Map(typed.value).set(keyOf(field), text)
+  forgetRefusal(keyOf(field))
   if (files.value.has(keyOf(field))) files.value = without(files.value, keyOf(field))
 }
 
@@ -104,6 +166,7 @@ export function addFiles(field: Field, added: readonly ChosenFile[]): void {
   const known = new Set(before.map(({ assetId }) => assetId))
   const next = [...before, ...added.filter(({ assetId }) => !known.has(assetId))]
   files.value = new Map(files.value).set(key, next.slice(0, several.value.has(key) ? MAX_BATCH : 1))
+  forgetRefusal(key)
 }
 
 export function removeFile(field: Field, assetId: string): void {

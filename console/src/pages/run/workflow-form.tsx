@@ -1,6 +1,6 @@
 /** The form itself: what matters first, the rest folded, the whole as JSON; beside it what it makes. */
-import { signal, useSignal } from '@preact/signals'
-import { useRef, useState } from 'preact/hooks'
+import { effect, signal, useSignal } from '@preact/signals'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { indentJson } from '../../../../lib/json/indent-json.ts'
 import { ApiError } from '../../api/client.ts'
 import { listForms, rerun, saveForm } from '../../api/jobs.ts'
@@ -17,9 +17,21 @@ import { takeSnapshot } from '../../state/live/live.ts'
 import { session } from '../../state/session.ts'
 import { plural } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
-import { FieldInput } from './field-input.tsx'
+import { type Draft, isEmptyDraft, packDraft, readRunHash, writeRunHash } from './draft.ts'
+import { FieldInput, fieldId } from './field-input.tsx'
 import { RunResult } from './run-result.tsx'
-import { changedText, groups, jobCount, open, type RunSource, reading, source, way } from './run-state.ts'
+import {
+  changedText,
+  draft,
+  groups,
+  jobCount,
+  markRefused,
+  open,
+  type RunSource,
+  reading,
+  source,
+  way,
+} from './run-state.ts'
 
 const JsonPane = lazy(() => import('../../form/json-pane.tsx').then((module) => module.JsonPane))
 
@@ -32,7 +44,8 @@ function Form({ current }: { readonly current: RunSource }) {
   const batchName = useSignal<string | null>(null)
   const { changes, lists, problems } = reading.value
   const { value: count } = jobCount
-  const isJson = hash.value === 'json'
+  const isJson = readRunHash(hash.value).isJson
+  useDraftInAddress()
   const isReady = problems.size === 0 && typeof count === 'number'
 
   /** As the form is now: what is changed while a long list is submitted is for the next run. */
@@ -77,7 +90,7 @@ function Form({ current }: { readonly current: RunSource }) {
           isBusy={isBusy}
           onRun={run}
           isJson={isJson}
-          onJson={(next) => setHash(next ? 'json' : '')}
+          onJson={showJson}
           price={standing({ isBusy, total, left: left.length, problems: problems.size, count })}
         >
           <SaveForm name={current.name} />
@@ -107,6 +120,42 @@ function Form({ current }: { readonly current: RunSource }) {
   )
 }
 
+function showJson(isJson: boolean): void {
+  setHash(writeRunHash({ ...readRunHash(hash.peek()), isJson }))
+}
+
+const DRAFT_MS = 300
+
+/** Keeps the address as the form is, a moment after the last key. */
+function useDraftInAddress(): void {
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let isOver = false
+    async function write(found: Draft): Promise<void> {
+      const text = isEmptyDraft(found) ? null : await packDraft(found)
+      if (!isOver && draft.peek() === found) setHash(writeRunHash({ ...readRunHash(hash.peek()), draft: text }))
+    }
+    const stop = effect(() => {
+      const found = draft.value
+      clearTimeout(timer)
+      if (found !== null) timer = setTimeout(() => void write(found), DRAFT_MS)
+    })
+    return () => {
+      isOver = true
+      stop()
+      clearTimeout(timer)
+    }
+  }, [])
+}
+
+/** The first input that the refusal names is shown, wherever it is folded, and has the focus. */
+function lookAt(key: string): void {
+  const field = document.getElementById(fieldId(key))
+  const folded = field?.closest('details')
+  if (folded !== null && folded !== undefined) folded.open = true
+  field?.focus()
+}
+
 function Notes({ current: { from, notes } }: { readonly current: RunSource }) {
   return (
     <>
@@ -130,8 +179,8 @@ function WholeText({ current }: { readonly current: RunSource }) {
       label="Workflow as JSON"
       text={changedText()}
       onText={(text: string) => {
-        open({ ...current, workflowText: text, from: null })
-        setHash('')
+        open({ ...current, workflowText: text, from: null, isKept: false })
+        showJson(false)
       }}
     />
   )
@@ -252,6 +301,7 @@ function createBatch() {
   async function submit(jobs: readonly (readonly InputChange[])[], one: Submit): Promise<void> {
     if (state.value.isBusy) return
     last = one
+    markRefused(null)
     state.value = { ...state.value, total: jobs.length, left: jobs, error: null, isBusy: true }
     for (const [index, changes] of jobs.entries()) {
       try {
@@ -260,6 +310,8 @@ function createBatch() {
       } catch (error) {
         state.value = { ...state.value, isBusy: false, error: error instanceof ApiError ? error : null }
         if (!(error instanceof ApiError)) throw error
+        const first = markRefused(error)
+        if (first !== null) lookAt(first)
         return
       }
     }

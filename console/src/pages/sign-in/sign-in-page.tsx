@@ -2,7 +2,7 @@
 import { useRef, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
 import { ErrorBox } from '../../components/state.tsx'
-import { navigate, query } from '../../routes.ts'
+import { navigate, path, query } from '../../routes.ts'
 import { session, signIn } from '../../state/session.ts'
 
 /** Where the credential would travel in the clear. */
@@ -16,6 +16,11 @@ function cookieRefused(): ApiError {
   return new ApiError('the credential is right, but this browser did not keep the cookie: allow cookies of this site', {
     ...{ status: 200, code: 'cookie_refused', details: null, requestId: null, retryAfterSeconds: null },
   })
+}
+
+function toPlace(asked: string | null, role: 'account' | 'operator'): string {
+  if (asked?.startsWith('/') === true && asked !== '/') return asked
+  return role === 'operator' ? '/operator' : '/'
 }
 
 export function SignInPage() {
@@ -33,8 +38,9 @@ export function SignInPage() {
     try {
       const role = await signIn(credential)
       if (session.value?.signed_in !== true && session.value?.operator !== true) throw cookieRefused()
-      const back = query.value.get('to')
-      navigate(back?.startsWith('/') === true ? back : role === 'operator' ? '/operator' : '/', { replace: true })
+      // The form stands at the address that was asked for: it stays, and now shows what was asked.
+      const hasAsked = path.value !== '/sign-in' && path.value !== '/'
+      if (!hasAsked) navigate(toPlace(query.value.get('to'), role), { replace: true })
     } catch (refused) {
       setError(refused as ApiError)
       setBusy(false)
