@@ -43,6 +43,8 @@ export interface BuilderOptions {
   readonly targets: readonly BuildTarget[]
   readonly comfyui: ComfyuiSource
   readonly packFolder: string | null
+  /** Of models that name no source. */
+  readonly modelFolders: readonly string[]
   /** null: packs by id and version are not to be had. */
   readonly registry: RegistrySource | null
   readonly packages: PackageSources
@@ -94,7 +96,12 @@ export async function openBuilder(options: BuilderOptions): Promise<Builder & As
   const fetcher = openRangeFetcher(options)
   const { rules, maxModelBytes: maxBytes } = options
   const folders = new ReleaseFolders(root)
-  const models = new ModelStore(root, { fetchRange: fetcher.fetchRange, rules, maxBytes })
+  const models = new ModelStore(root, {
+    fetchRange: fetcher.fetchRange,
+    folders: options.modelFolders,
+    rules,
+    maxBytes,
+  })
   const { targets, cuda } = options
   const builder = {
     targets,

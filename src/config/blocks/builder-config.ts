@@ -16,6 +16,7 @@ export interface BuilderConfig {
     | { readonly kind: 'zip' | 'folder'; readonly path: string }
   /** null: a pack always has a source of its own. */
   readonly packFolder: string | null
+  readonly modelFolders: readonly string[]
   /** null: none. */
   readonly registry:
     | { readonly kind: 'address'; readonly address: string }
@@ -49,6 +50,7 @@ const MEMBERS = [
     'folder',
     'comfyui',
     'packs',
+    'models',
     'registry',
     'indexes',
     'wheels',
@@ -87,6 +89,7 @@ export function toBuilderConfig({ builder, dataDir }: SettingValues, toAbsolute:
     directory,
     comfyui: readComfyui(given['comfyui'] === undefined ? COMFYUI : text('comfyui'), path),
     packFolder: optionalPath('packs'),
+    modelFolders: readTexts('models', given).map(path),
     registry: readRegistry(given['registry'] === undefined ? REGISTRY : text('registry'), path),
     indexes: readTexts('indexes', given).map(readIndex),
     wheelFolders: readTexts('wheels', given).map(path),

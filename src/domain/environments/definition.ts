@@ -18,7 +18,7 @@ export interface BuildDefinition {
   readonly customNodePolicy?: DefinedPolicy
 }
 
-/** From an address or from a blob, never from both. */
+/** From an address or from a blob, never from both; with none of them, from the operator's folders of models, by its type and name. */
 export interface DefinedModel {
   /** The folder below `models/`. */
   readonly type: string

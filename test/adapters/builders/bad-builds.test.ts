@@ -1,12 +1,13 @@
 /** What can be wrong with a build, each told with what to do, and nothing of it left behind. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { BuildFailure } from '../../../src/domain/environments/builder.ts'
 import type { BuildDefinition, DefinedModel } from '../../../src/domain/environments/definition.ts'
+import type { ReleaseLock } from '../../../src/domain/environments/lock.ts'
 import { type BuildBench, CPU, openBuildBench, withoutUv } from '../../support/builds/bench.ts'
 import { type FileServer, serveFolder } from '../../support/builds/file-server.ts'
 import { packFiles, tinyModel, writeRepository, writeWheel, zipOf } from '../../support/builds/packages.ts'
@@ -261,6 +262,36 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
       'https://169.254.169.254/x.safetensors',
     ])
       assert.match(await fails({ models: [{ ...model, sourceUri: inner }] }), /is refused/)
+  })
+
+  test('an uploaded model that is gone fails the build, and nothing else', async () => {
+    const models: DefinedModel[] = [{ type: 'vae', filename: 'gone.safetensors', blobId: 'gone' }]
+    const openBlob = () => Promise.reject(new BuildFailure('freeze', 'the uploaded file gone is gone'))
+    await assert.rejects(bench.build({ models }, { releaseId: 'gone', openBlob }), /the uploaded file gone is gone/)
+  })
+
+  test('a model that names no source is the one in a folder of models, as it was when the release was frozen', async () => {
+    const models: DefinedModel[] = [{ type: 'loras/own', filename: 'mine.safetensors' }]
+    assert.match(await fails({ models }), /^freeze: model loras\/own\/mine\.safetensors: .*"models" of builder/)
+    const [empty, full] = [path.join(bench.folder, 'empty'), path.join(bench.folder, 'full')]
+    await mkdir(path.join(full, 'loras/own'), { recursive: true })
+    const file = path.join(full, 'loras/own/mine.safetensors')
+    await writeFile(file, tinyModel('mine'))
+    await using builder = await bench.reopen({ modelFolders: [empty, full] })
+    const build = (lock: ReleaseLock | null = null) => bench.build({ models }, { releaseId: 'folder', lock, builder })
+    const { lock } = await build()
+    const [locked] = lock.models
+    assert.deepEqual([locked?.from, locked?.sizeBytes], ['fleet', tinyModel('mine').length])
+    const made = await builder.find('folder', CPU)
+    assert.deepEqual(
+      await readFile(path.join(made?.comfyui ?? '', 'models/loras/own/mine.safetensors')),
+      tinyModel('mine'),
+    )
+    await bench.keepOnly(async () => false)
+    await writeFile(file, tinyModel('changed'))
+    await assert.rejects(build(lock), /its sha256 is .* and .* was wanted/)
+    await rm(file)
+    await assert.rejects(build(lock), /none of the builder's folders of models has it/)
   })
 
   test('a download that breaks again and again goes on with the next build, also when the builder tidies in between', async () => {

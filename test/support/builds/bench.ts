@@ -29,7 +29,7 @@ export interface BuildBench extends AsyncDisposable {
   readonly blobs: Map<string, Buffer>
   build(
     definition: BuildDefinition,
-    more?: Partial<BuildRequest> & { readonly lock?: ReleaseLock | null },
+    more?: Partial<BuildRequest> & { readonly lock?: ReleaseLock | null; readonly builder?: Builder },
   ): ReturnType<Builder['build']>
   /** Removes all but the releases that are kept, whatever its age. */
   keepOnly(isKept: (releaseId: string) => Promise<boolean>): Promise<number>
@@ -50,8 +50,8 @@ export async function openBuildBench(
   const blobs = new Map<string, Buffer>()
   return {
     ...{ folder, wheels, comfyui, builder, log, blobs },
-    build: (definition, more = {}) =>
-      builder.build({
+    build: (definition, { builder: other = builder, ...more } = {}) =>
+      other.build({
         releaseId: 'release-1',
         definition: { baseComfyVersion: 'v0.3.40', ...definition },
         target: CPU,
@@ -87,6 +87,7 @@ export function benchOptions(
     targets: [CPU],
     comfyui: { kind: 'folder', path: comfyui },
     packFolder: null,
+    modelFolders: [],
     registry: null,
     packages: { indexes: [], wheelFolders: [wheels], torch: null },
     cuda: null,

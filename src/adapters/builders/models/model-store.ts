@@ -17,6 +17,7 @@ import type { LockedModel } from '../../../domain/environments/lock.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { isFullDisk, type Step } from '../workshop.ts'
 import { type Advice, BUILD_ADVICE, type FetchRange } from './fetch-range.ts'
+import { openFromFolders } from './model-folders.ts'
 
 interface ModelWish {
   readonly model: DefinedModel
@@ -35,6 +36,8 @@ type FetchStep = Pick<Step, 'say' | 'signal' | 'scratch'>
 
 interface StoreOptions {
   readonly fetchRange: FetchRange
+  /** Where models lie that name no source. Left out: nowhere. */
+  readonly folders?: readonly string[]
   readonly advice?: Advice
   readonly onProgress?: (doneBytes: number, totalBytes: number | null) => void
   readonly rules: WeightRules
@@ -76,15 +79,19 @@ export class ModelStore {
     let sha256 = expected
     if (sha256 === null || (await this.#sizeOf(sha256)) === null) {
       step.say(
-        `${what}: ${from === 'address' ? `fetching it from ${hostOf(model.sourceUri)}` : `taking it from ${from}`}`,
+        `${what}: ${from === 'address' ? `fetching it from ${hostOf(model.sourceUri)}` : `taking it from ${from === 'blob' ? 'the upload' : 'a folder of models of this machine'}`}`,
       )
       const parts = join(this.#models, 'parts')
       await mkdir(parts, { recursive: true })
       const { onProgress = this.#options.onProgress } = wish
       const fetching = { what, model, expected, ...(onProgress !== undefined && { onProgress }) }
       if (model.sourceUri !== undefined) sha256 = await this.#fromAddress(step, fetching, model.sourceUri)
-      else if (model.blobId !== undefined) sha256 = await this.#fromBlob(step, fetching, wish.openBlob(model.blobId))
-      else throw new BuildFailure('freeze', `${what}: it has no source; give its address, or upload it`)
+      else {
+        const { blobId } = model
+        const { folders = [] } = this.#options
+        const source = await (blobId === undefined ? openFromFolders(folders, model) : wish.openBlob(blobId))
+        sha256 = await this.#fromStream(step, fetching, source)
+      }
     }
     const sizeBytes = (await this.#sizeOf(sha256)) ?? 0
     return { type: model.type, filename: model.filename, sha256, sizeBytes, from }
@@ -168,18 +175,18 @@ export class ModelStore {
     }
   }
 
-  async #fromBlob(
+  async #fromStream(
     step: FetchStep,
     { what, model, expected, onProgress }: Fetching,
-    opening: Promise<NodeJS.ReadableStream>,
+    source: NodeJS.ReadableStream,
   ): Promise<string> {
-    const part = join(this.#models, 'parts', keyOf(`${step.scratch}:${model.blobId}`))
+    const part = join(this.#models, 'parts', keyOf(`${step.scratch}:${what}`))
     try {
       const hash = createHash('sha256')
       {
         await using file = await open(part, 'w', 0o600)
         let at = 0
-        for await (const chunk of await opening) {
+        for await (const chunk of source) {
           step.signal.throwIfAborted()
           hash.update(chunk as Buffer)
           await writeAll(file, chunk as Buffer)
