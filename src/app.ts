@@ -108,6 +108,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   running.jobs.housekeeping.start()
   router.actions.queue.start()
   service.webhooks.start()
+  if (hasSurfaces) service.schedules.start()
   router.models.watchFolders()
   running.start()
   service.released.start()

@@ -108,6 +108,7 @@ const COMMANDS: readonly CommandModule[] = [
   },
   { names: ['run'], load: async () => (await import('./run/run.ts')).addRun },
   { names: ['jobs'], load: async () => (await import('./jobs/jobs.ts')).addJobs },
+  { names: ['schedules'], load: async () => (await import('./jobs/schedules.ts')).addSchedules },
   { names: ['assets'], load: async () => (await import('./jobs/assets.ts')).addAssets },
   { names: ['endpoints'], load: async () => (await import('./endpoints/endpoints.ts')).addEndpoints },
   { names: ['env'], load: async () => (await import('./env/env.ts')).addEnv },

@@ -32,6 +32,7 @@ import type { ProviderKeyStore } from './models/access/provider-keys.ts'
 import type { CallStore } from './models/calls/call-store.ts'
 import type { SentJournal } from './models/calls/live-calls.ts'
 import type { RequestStore } from './models/queue/request-store.ts'
+import type { ScheduleStore } from './schedules/schedule-store.ts'
 import type { NodeStore } from './service-nodes/node-store.ts'
 import type { WebhookStore } from './webhooks/webhook-store.ts'
 
@@ -124,6 +125,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly webhooks: WebhookStore
   readonly endpoints: EndpointStore
   readonly runLimits: RunLimitStore
+  readonly schedules: ScheduleStore
   readonly artifacts: ArtifactQueue
   readonly uploads: UploadStore
   /** No other process has this store open, and none can open it before it is closed: whatever another process held is free. */

@@ -12,6 +12,7 @@ import type { SharedAccounts } from '../compose/open-accounts.ts'
 import type { OpenedBuilds } from '../compose/open-builds.ts'
 import type { OpenedEndpoints } from '../compose/open-endpoints.ts'
 import type { OpenedModeration } from '../compose/open-moderation.ts'
+import type { OpenedSchedules } from '../compose/open-schedules.ts'
 import type { OpenedWebhooks } from '../compose/open-webhooks.ts'
 import type { Readiness } from '../compose/readiness.ts'
 import type { Router } from '../compose/router/open-router.ts'
@@ -68,6 +69,7 @@ export interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly endpoints: OpenedEndpoints
+  readonly schedules: OpenedSchedules
   readonly builds: OpenedBuilds
   readonly partner: OpenedPartnerNodes
   readonly blobs: OpenedBlobs['blobs']

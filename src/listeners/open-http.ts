@@ -101,6 +101,7 @@ function openJobsApi(config: Config, parts: JobsApiParts, entrance: Entrance, sp
     linkStyle: { isAbsolute: config.http.absoluteUrls },
     upstream: isLocal ? (config.fleet.urls[0] ?? 'embedded') : null,
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
+    schedules: parts.schedules,
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
     providerKeys: parts.router.providerKeys,

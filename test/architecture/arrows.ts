@@ -45,7 +45,7 @@ const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['environments'],
   ['jobs', 'models', 'deployments'],
   ['endpoints'],
-  ['workers'],
+  ['workers', 'schedules'],
   ['store.ts', 'transfer'],
 ]
 

@@ -118,6 +118,27 @@ describe('atelier jobs', () => {
     assert.deepEqual([without.code, wrong.code], [1, 1])
   })
 
+  test('a schedule is made, shown, run by hand, paused, resumed and removed', async () => {
+    const times = ['--cron', '0 6 * * *', '--time-zone', 'Europe/Berlin', '--metadata', 'team=art']
+    const said = await succeed('schedules', 'create', 'morning', ...times, '--workflow', 'hello.json')
+    const id = said.split(' ')[0]
+    assert.match(said, /^\S+ submits for the first time at \S+T0[45]:00:00\.000Z\n$/)
+    const job = (await succeed('schedules', 'run', id)).trim()
+    assert.deepEqual((await json('jobs', 'show', job)).metadata, { schedule: 'morning', team: 'art' })
+    assert.match(await succeed('schedules', 'show', id), new RegExp(`by hand +submitted +${job}`))
+    assert.equal(await succeed('schedules', 'pause', id, '--reason', 'holidays'), `${id} is paused\n`)
+    assert.match(await succeed('schedules', 'list'), new RegExp(`^${id} +morning .* a workflow +paused`, 'm'))
+    assert.match(await succeed('schedules', 'resume', id), /goes on at/)
+    const wrong = await atelier('schedules', 'create', 'never', '--cron', '0 0 31 2 *', '--workflow', 'hello.json')
+    assert.match(wrong.stderr, /cron names a day that never comes/)
+    const endpoint = ['--endpoint', 'nowhere', '-i', 'count=3', '-i', 'text=three']
+    const absent = await atelier('schedules', 'create', 'calls', '--cron', '@daily', ...endpoint)
+    assert.match(absent.stderr, /endpoint cannot be run/)
+    assert.match((await atelier('schedules', 'create', 'none', '--cron', '@daily')).stderr, /either --endpoint or/)
+    await succeed('schedules', 'remove', id)
+    assert.match(await succeed('schedules', 'list'), /there are no schedules/)
+  })
+
   test('assets are uploaded, listed, fetched and removed', async () => {
     const id = (await succeed('assets', 'upload', 'note.txt')).trim()
     assert.match(await succeed('assets', 'list'), new RegExp(`^${id} +note\\.txt +6 +text/plain `, 'm'))

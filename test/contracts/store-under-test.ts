@@ -73,6 +73,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly builds: Store['builds']
   readonly released: Store['released']
   readonly buildBlobs: Store['buildBlobs']
+  readonly schedules: Store['schedules']
   readonly artifacts: Store['artifacts']
   readonly providerKeys: Store['providerKeys']
   glance: Store['glance']

@@ -32,6 +32,7 @@ import { createDirectories } from '../open-directories.ts'
 import { type OpenedEndpoints, openEndpoints } from '../open-endpoints.ts'
 import { openInputUrls } from '../open-input-urls.ts'
 import { type OpenedModeration, openModeration } from '../open-moderation.ts'
+import { type OpenedSchedules, openSchedules } from '../open-schedules.ts'
 import { type OpenedWebhooks, openWebhooks } from '../open-webhooks.ts'
 import { openWorkerGateway } from '../open-worker-gateway.ts'
 import { PARTS_OF } from '../roles.ts'
@@ -77,6 +78,7 @@ interface OpenedService {
   readonly released: OpenedReleased
   readonly router: Router
   readonly endpoints: OpenedEndpoints
+  readonly schedules: OpenedSchedules
   readonly builds: OpenedBuilds
   readonly partner: OpenedPartnerNodes
   readonly signer: ContentSigner
@@ -162,6 +164,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const service = {
     ...{ base, callers, engines, resident, bus, assets, running, router },
     ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder: building.builder },
+    schedules: opening.use(openSchedules({ ...base, ...callers, jobs: running.jobs, runs: endpoints.runs })),
     builds: openBuilds(config.builds, { ...base, signingKeys, building, directory: engines.directory }),
     async listensAt(url: string) {
       listening.resolve(url)

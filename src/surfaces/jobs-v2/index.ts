@@ -18,6 +18,7 @@ import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { TrySubmit } from '../../domain/jobs/submit/dry-run.ts'
 import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
 import type { ProviderKeys } from '../../domain/models/access/manage-provider-keys.ts'
+import type { Schedules } from '../../domain/schedules/manage-schedules.ts'
 import type { Webhooks } from '../../domain/webhooks/manage-webhooks.ts'
 import type { ConvertFile } from '../../domain/workflows/convert/convert-file.ts'
 import type { AccountConnections } from '../kit/connections/account-connections.ts'
@@ -54,6 +55,7 @@ import { createHotPath, JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { PROVIDER_KEY_OPERATIONS } from './operations/provider-keys.ts'
 import { QUEUE_OPERATIONS } from './operations/queue.ts'
 import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from './operations/resumable-uploads.ts'
+import { SCHEDULE_OPERATIONS } from './operations/schedules.ts'
 import { type Forecast, postJobs, validateJob } from './operations/submit.ts'
 import { DELIVERY_OPERATIONS, WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
 import { listWeights, WEIGHT_UPLOADS, type WeightUploadDeps } from './operations/weights.ts'
@@ -91,6 +93,7 @@ export interface JobsV2Options {
     readonly watchJob: WatchJob
     readonly convertFile: ConvertFile
   }
+  readonly schedules: Schedules
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
   readonly providerKeys: ProviderKeys
@@ -226,7 +229,7 @@ function registerMoney(
 
 function registerEndpoints(
   api: FastifyInstance,
-  { gate, cursorSecret, clock, endpoints: parts }: JobsV2Options,
+  { gate, cursorSecret, clock, schedules, endpoints: parts }: JobsV2Options,
   deps: Omit<EndpointRunDeps, keyof EndpointParts | 'wait' | 'cursors'>,
 ): void {
   const { endpoints, missingOf, servedRelease, runs, originOf, waits, reportUsage, shares } = parts
@@ -237,6 +240,7 @@ function registerEndpoints(
   const running = { ...deps, endpoints, runs, originOf, wait: waits.wait, cursors: createTimeCursors(cursorSecret) }
   for (const register of ENDPOINT_RUN_OPERATIONS) register(api, running)
   for (const register of ENDPOINT_SHARE_OPERATIONS) register(api, { ...deps, shares, clock })
+  for (const register of SCHEDULE_OPERATIONS) register(api, { ...deps, schedules })
 }
 
 // What the API says of itself.
@@ -282,6 +286,7 @@ const REQUEST_SCHEMAS = [
   ...['EndpointDraftRequest', 'EndpointPublishRequest', 'EndpointVersionRequest', 'EndpointUpdateRequest'],
   ...['EndpointAliasRequest', 'EndpointSelector', 'EndpointShareRequest', 'ProviderKeyRequest'],
   ...['BudgetRequest', 'BudgetUpdateRequest', 'JobChange', 'QueuePause', 'ExpiresQueuedAfter'],
+  ...['ScheduleRequest', 'ScheduleUpdateRequest'],
 ]
 
 export function loadJobsContract(options: LoadOptions): Contract {

@@ -74,6 +74,11 @@ function answerRefusal(refusal: ServiceError): ErrorAnswer {
   return toJsonAnswer(status, { error }, refusal.retryAfterSeconds)
 }
 
+/** The code of a refusal that was kept, perhaps by another version. */
+export function codeOf(kept: string): string {
+  return Object.hasOwn(ANSWER, kept) ? ANSWER[kept as Refusal][1] : kept
+}
+
 /** The same refusal as part of an answer. */
 export function toComplaint({ refusal, message, details }: Pick<ServiceError, 'refusal' | 'message' | 'details'>) {
   const [status, code] = ANSWER[refusal]

@@ -136,6 +136,27 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       digest: bytes('of the link'),
     },
   ],
+  schedule: [
+    {
+      ...{
+        id: 'sch-1',
+        account_id: 'ann',
+        key_id: null,
+        name: 'nightly',
+        cron: '0 2 * * *',
+        time_zone: 'Europe/Berlin',
+      },
+      ...{ overlap: 'skip', catch_up: 'one', pool: null, state: 'active', reason: null, next_at: 9, last_job_id: null },
+      ...{ work: '{"workflow":{"1":{"seed":18446744073709551615}}}', last_error: null, created_at: 1, changed_at: 2 },
+      ...{ taken_tick: 9, taken_at: 9, held_until: 10, has_waited: 0 },
+    },
+  ],
+  schedule_run: [
+    {
+      ...{ schedule_id: 'sch-1', due_at: 8, is_by_hand: 1, at: 8, outcome: 'failed', job_id: null },
+      ...{ code: 'queue_full', message: 'full' },
+    },
+  ],
   build: [
     {
       ...{ id: 'bld-1', account_id: 'ann', name: 'studio', description: null, definition: '{}', created_by: 'k1' },

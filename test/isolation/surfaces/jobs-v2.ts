@@ -17,7 +17,7 @@ export const jobsV2: IsolationSurface = {
     // A proposal is made of what its caller says.
     'previewEndpoint',
     // A key is its account's alone, under the name of its provider.
-    ...['putProviderKey', 'createBudget'],
+    ...['putProviderKey', 'createBudget', 'createSchedule'],
     // The queue of an account is its own, and named by no one.
     ...['getQueue', 'pauseQueue', 'resumeQueue'],
     // Refused to every account: weights are the operator's to change.
@@ -30,6 +30,7 @@ export const jobsV2: IsolationSurface = {
     { operation: 'getOpenapi', path: `${API}/openapi.json` },
     { operation: 'listWebhooks', path: `${API}/webhooks` },
     { operation: 'listBudgets', path: `${API}/budgets` },
+    { operation: 'listSchedules', path: `${API}/schedules` },
     { operation: 'getStatement', path: `${API}/statement` },
     { operation: 'listProviderKeys', path: `${API}/provider-keys` },
     { operation: 'listWebhookDeliveries', path: `${API}/webhooks/deliveries` },
@@ -40,8 +41,8 @@ export const jobsV2: IsolationSurface = {
   async prepare(world) {
     const things = await makeThings(world)
     await saveProviderKey(world)
-    const budgets = [await makeBudget(world)]
-    const byPath = readOperations(SPEC).flatMap((operation) => byParameter(operation, { ...things, budgets }))
+    const own = { budgets: [await makeBudget(world)], schedules: [await makeSchedule(world)] }
+    const byPath = readOperations(SPEC).flatMap((operation) => byParameter(operation, { ...things, ...own }))
     const everywhere = byPath.flatMap((each) => [each, ...atDeployments(each, world)])
     const owned = [`${API}/jobs`, ...things.assets.map(({ foreign }) => `${API}/assets/${foreign}`)]
     return { cases: [...everywhere, ...(await byContent(world, things))], owned }
@@ -66,8 +67,17 @@ async function makeBudget({ other }: World): Promise<Named> {
   return { title: 'a budget', foreign: made.json.id, unknown: newJobId() }
 }
 
+async function makeSchedule({ other }: World): Promise<Named> {
+  const workflow = { '1': { class_type: 'FakeSave', inputs: { text: 'theirs' } } }
+  const body = JSON.stringify({ name: 'theirs', cron: '@yearly', workflow })
+  const made = await other.call(`${API}/schedules`, { method: 'POST', body })
+  if (made.status !== 201) throw new Error(`the schedule was not made: ${made.text}`)
+  return { title: 'a schedule', foreign: made.json.id, unknown: newJobId() }
+}
+
 interface AllThings extends Things {
   readonly budgets: readonly Named[]
+  readonly schedules: readonly Named[]
 }
 
 /** Every operation of the contract that has a parameter in its path, with every thing of that kind. */
@@ -98,6 +108,7 @@ const BODIES: Readonly<Record<string, object>> = {
   runEndpointBatch: { items: [{}] },
   updateEndpoint: { title: 'mine now' },
   updateBudget: { name: 'mine now' },
+  updateSchedule: { name: 'mine now' },
   putEndpointAlias: { version: 1 },
   createEndpointShare: { runs: 1, expires_at: new Date(Date.now() + 3_600_000).toISOString() },
 }
@@ -111,7 +122,7 @@ const PROVIDERS: readonly Named[] = [{ title: 'a key at a provider', foreign: 'o
 
 function kindAt(
   path: string,
-  { jobs, assets, webhooks, messages, uploads, batches, endpoints, budgets }: AllThings,
+  { jobs, assets, webhooks, messages, uploads, batches, endpoints, budgets, schedules }: AllThings,
 ): readonly Named[] {
   if (path.startsWith(`${API}/endpoints/`)) return endpoints
   if (path.startsWith(`${API}/batches/`)) return batches
@@ -120,6 +131,7 @@ function kindAt(
   if (path.startsWith(`${API}/webhooks/`)) return webhooks
   if (path.startsWith(`${API}/provider-keys/`)) return PROVIDERS
   if (path.startsWith(`${API}/budgets/`)) return budgets
+  if (path.startsWith(`${API}/schedules/`)) return schedules
   return path.startsWith(`${API}/jobs/`) ? jobs : assets
 }
 

@@ -76,6 +76,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     webhooks: noWebhooks,
     providerKeys: noProviderKeys,
     budgets: noBudgets,
+    schedules: noSchedules,
     readStatement: () => Promise.reject(new Error('no statement is read in these tests')),
     endpoints: noEndpoints,
     weights: noWeights,
@@ -164,6 +165,10 @@ const noWebhook = () => Promise.reject(new ServiceError('not_found', 'there are 
 
 const noBudgets: JobsV2Options['budgets'] = {
   ...{ list: async () => [], find: noWebhook, create: noWebhook, change: noWebhook, remove: noWebhook },
+}
+const noSchedules: JobsV2Options['schedules'] = {
+  ...{ list: async () => [], find: noWebhook, listRuns: noWebhook, upcoming: () => [], create: noWebhook },
+  ...{ change: noWebhook, pause: noWebhook, resume: noWebhook, runNow: noWebhook, remove: noWebhook },
 }
 const noProviderKeys: JobsV2Options['providerKeys'] = {
   ...{ list: async () => [], put: noWebhook, remove: noWebhook, test: noWebhook },

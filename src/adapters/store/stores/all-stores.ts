@@ -25,6 +25,7 @@ import { nodeStore } from './node-store.ts'
 import { providerKeyStore } from './provider-keys.ts'
 import { releasedStore } from './released-store.ts'
 import { recordWrites } from './run-record-store.ts'
+import { scheduleStore } from './schedule-store.ts'
 import { shareStore } from './share-store.ts'
 import { uploadStore } from './upload-store.ts'
 import { userFileStore } from './user-file-store.ts'
@@ -57,6 +58,7 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   releasedStore,
   requestSteps,
   runLimitStore,
+  scheduleStore,
   shareStore,
   uploadStore,
   userFileStore,

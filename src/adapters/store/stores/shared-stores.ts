@@ -25,6 +25,7 @@ import { createMetaStore } from './meta-store.ts'
 import { nodeStore } from './node-store.ts'
 import { providerKeyStore } from './provider-keys.ts'
 import { releasedStore } from './released-store.ts'
+import { scheduleStore } from './schedule-store.ts'
 import { shareStore } from './share-store.ts'
 import { uploadStore } from './upload-store.ts'
 import { userFileStore } from './user-file-store.ts'
@@ -32,7 +33,17 @@ import { createWebhookStore } from './webhook-store.ts'
 
 type SharedNames =
   | ('batches' | 'accounts' | 'keys' | 'calls' | 'requests' | 'audit' | 'userFiles' | 'nodes' | 'engines' | 'webhooks')
-  | ('uploads' | 'endpoints' | 'runLimits' | 'artifacts' | 'glance' | 'readMeta' | 'changeMeta' | 'ensureMeta')
+  | (
+      | 'uploads'
+      | 'endpoints'
+      | 'runLimits'
+      | 'schedules'
+      | 'artifacts'
+      | 'glance'
+      | 'readMeta'
+      | 'changeMeta'
+      | 'ensureMeta'
+    )
 
 interface SharedParts {
   readonly clock: Clock
@@ -55,6 +66,7 @@ export function createSharedStores(open: OpenStore, { clock, submits }: SharedPa
     uploads: open(uploadStore),
     endpoints: open(endpointStore),
     runLimits: open(runLimitStore),
+    schedules: open(scheduleStore),
     artifacts: open(artifactQueue),
     glance: () => open(glances).glance(clock.now()),
     ...createMetaStore(open),

@@ -8,6 +8,7 @@ import * as deployments from './deployments.ts'
 import * as endpoints from './endpoints.ts'
 import * as jobs from './job-tables.ts'
 import * as nodes from './nodes.ts'
+import * as schedules from './schedules.ts'
 import * as service from './service.ts'
 import type { Table } from './table.ts'
 import * as webhooks from './webhooks.ts'
@@ -22,6 +23,7 @@ const exported: readonly unknown[] = [
   endpoints,
   jobs,
   nodes,
+  schedules,
   service,
   webhooks,
 ].flatMap((each) => Object.values(each))

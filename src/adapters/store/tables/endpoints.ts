@@ -13,7 +13,7 @@ import {
 import type { ShareLimits } from '../../../domain/endpoints/shares/share.ts'
 import { bytes, type Column, flag, integer, json, moment, nullable, table, text } from './table.ts'
 
-function lossless<Value>(): Column<Value> {
+export function lossless<Value>(): Column<Value> {
   return {
     ...text(),
     decode: (stored) => parseLosslessJson(String(stored)) as Value,

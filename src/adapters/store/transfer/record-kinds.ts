@@ -19,6 +19,7 @@ import {
   runTicket,
 } from '../tables/job-tables.ts'
 import { engine, engineCatalog } from '../tables/nodes.ts'
+import { schedule, scheduleRun } from '../tables/schedules.ts'
 import { meta, queuePause } from '../tables/service.ts'
 import { type Columns, columnOf, type Table } from '../tables/table.ts'
 import { webhookAttempt, webhookDelivery, webhookEndpoint } from '../tables/webhooks.ts'
@@ -81,6 +82,8 @@ const KINDS = [
   tableKind('endpoint_caller', endpointCaller),
   tableKind('endpoint_version', endpointVersion),
   tableKind('endpoint_share', endpointShare),
+  tableKind('schedule', schedule),
+  tableKind('schedule_run', scheduleRun),
   tableKind('build', build),
   tableKind('build_release', buildRelease),
   tableKind('build_artifact', buildArtifact),

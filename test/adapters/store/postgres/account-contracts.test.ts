@@ -16,6 +16,7 @@ import { testRunLimits } from '../../../contracts/endpoints/run-limits.ts'
 import { testShareStore } from '../../../contracts/endpoints/share-store.ts'
 import { testArtifactQueue } from '../../../contracts/environments/artifact-queue.ts'
 import { testBuildStore } from '../../../contracts/environments/build-store.ts'
+import { testScheduleStore } from '../../../contracts/schedule-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 
 testAccountDirectory(postgresOpener)
@@ -26,6 +27,7 @@ testRunLimits(postgresOpener)
 testShareStore(postgresOpener)
 testBuildStore(postgresOpener)
 testArtifactQueue(postgresOpener)
+testScheduleStore(postgresOpener)
 testProviderKeyStore(postgresOpener)
 testLedgerStore(postgresOpener)
 testBudgetStore(postgresOpener)

@@ -15,6 +15,7 @@ import { testRunLimits } from '../../../contracts/endpoints/run-limits.ts'
 import { testShareStore } from '../../../contracts/endpoints/share-store.ts'
 import { testArtifactQueue } from '../../../contracts/environments/artifact-queue.ts'
 import { testBuildStore } from '../../../contracts/environments/build-store.ts'
+import { testScheduleStore } from '../../../contracts/schedule-store.ts'
 import { sqliteOpener } from './temporary-store.ts'
 
 testAccountStore(sqliteOpener)
@@ -26,6 +27,7 @@ testRunLimits(sqliteOpener)
 testShareStore(sqliteOpener)
 testBuildStore(sqliteOpener)
 testArtifactQueue(sqliteOpener)
+testScheduleStore(sqliteOpener)
 testProviderKeyStore(sqliteOpener)
 testLedgerStore(sqliteOpener)
 testBudgetStore(sqliteOpener)
