@@ -77,6 +77,7 @@ export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): Su
     chat: {
       access: parts.router.actions.access,
       runModel: parts.router.actions.runModel,
+      readMedia: parts.router.readMedia,
       blobs: parts.blobs,
       maxBodyBytes: config.router.maxBodyBytes,
       holdMs: config.router.deadlineMs + HOLD_GRACE_MS,

@@ -59,6 +59,11 @@ export interface Router extends AsyncDisposable {
   /** Runs models for nodes of workflows. */
   readonly nodeModels: NodeModels
   readonly models: OpenedModels
+  /** What a result of a call names by an address; null: it cannot be had. */
+  readonly readMedia: (
+    url: string,
+    of: Omit<Parameters<OpenedModels['fetchMedia']>[0], 'url'>,
+  ) => Promise<Buffer | null>
   /** Keys of accounts at providers, in the accounts' own hands. */
   readonly providerKeys: ProviderKeys
   /** Reads the catalogue again, here and in all other processes. */
@@ -143,12 +148,26 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   return {
     actions,
     nodeModels: openNodeModels(parts, actions),
+    readMedia: createReadMedia(parts, models),
     models,
     providerKeys: openProviderKeys(parts, { ring: accountKeys, providerOf: models.providerOf }),
     reload: () => reloads.reload(),
     cursorSecret,
     drain: (withinMs) => actions.close(withinMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+function createReadMedia(
+  parts: Pick<MediaParts, 'signer' | 'assets'>,
+  { fetchMedia }: Pick<OpenedModels, 'fetchMedia'>,
+): Router['readMedia'] {
+  const readHosted = createReadHostedMedia({ verify: parts.signer.verify, openContent: parts.assets.openContent })
+  return async (url, of) => {
+    const signal = AbortSignal.timeout(READ_MS)
+    const parsed = URL.parse(url)
+    const hosted = parsed === null ? null : await readHosted(parsed, { maxBytes: MAX_MEDIA_BYTES, signal })
+    return hosted ?? (await fetchMedia({ ...of, url }, { signal }))?.bytes ?? null
   }
 }
 
@@ -218,6 +237,7 @@ interface MediaParts extends NodeParts {
 }
 
 const READ_MS = 60_000
+const MAX_MEDIA_BYTES = 64 * 1024 * 1024
 
 /** Members of `extra_data` that hold the key of a job's account. */
 export function toKeyNames(brands: readonly string[]): string[] {

@@ -2,6 +2,9 @@
 import type { FastifyReply } from 'fastify'
 import type { EventRelay } from '../../domain/models/calls/live-calls.ts'
 
+// Far more than the seconds that a slow line is behind.
+const MAX_UNSENT_BYTES = 4 * 1024 * 1024
+
 export class EventAnswer implements EventRelay {
   readonly #reply: FastifyReply
   hasBegun = false
@@ -21,10 +24,12 @@ export class EventAnswer implements EventRelay {
     raw.flushHeaders()
   }
 
-  /** What a slow reader has not taken is kept for it: an answer has a bound. */
+  /** A reader that falls too far behind is let go. The call goes on to its end, and its record has all of it. */
   write(bytes: Uint8Array): void {
     const { raw } = this.#reply
-    if (!raw.destroyed) raw.write(bytes)
+    if (raw.destroyed) return
+    if (raw.writableLength > MAX_UNSENT_BYTES) raw.destroy()
+    else raw.write(bytes)
   }
 
   fail(error: object): void {

@@ -1,11 +1,13 @@
 /**
- * Endpoints as image models of OpenAI's clients: `/v1/images/generations` and `/v1/images/edits`, where `model` is the name of an
- * endpoint; and `/v1/models`, what such clients can call here. The surface may be left out: deleting this folder leaves a service without it.
+ * Endpoints and models of the catalogue as image models of OpenAI's clients: `/v1/images/generations` and `/v1/images/edits`, where
+ * `model` is the name of an endpoint or the id of a model; and `/v1/models`, what such clients can call here. The surface may be left out: deleting this folder leaves a service without it.
  */
 import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { hasScope, mustHaveScope } from '../../domain/accounts/caller.ts'
 import { createWaitForRun } from '../../domain/endpoints/wait-for-run.ts'
 import { readIdempotencyKey } from '../../domain/idempotency/idempotency-key.ts'
+import type { OpenedModel } from '../../domain/models/access/own-models.ts'
 import { mustBeObject, parseLosslessBody, readBodyBytes } from '../kit/bodies/json-body.ts'
 import { type AccountConnections, createAccountConnections } from '../kit/connections/account-connections.ts'
 import { type Contract, openContract } from '../kit/contracts/contract.ts'
@@ -18,9 +20,10 @@ import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { readEditForm } from './edit-form.ts'
 import { readImageRequest } from './image-request.ts'
 import { createJoinedRuns, type JoinedRuns } from './joined-runs.ts'
-import { getModel, listModels, MODELS_PATH } from './operations/models.ts'
+import { getModel, listModels, MODELS_PATH, mustReach } from './operations/models.ts'
+import { answerFromModel, openImageModel } from './run-model.ts'
 import { type AnswerDeps, serveImages } from './serve-images.ts'
-import { type ImageCall, startImages } from './start-images.ts'
+import { type ImageCall, isEndpoint, startImages } from './start-images.ts'
 
 const SOURCE = new URL('../../../spec/images.openapi.json', import.meta.url)
 const IMAGES_PATH = '/v1/images'
@@ -92,39 +95,55 @@ function toReason(body: string): string {
 }
 
 function createImage(app: FastifyInstance, deps: ImageDeps): void {
-  app.post(`${IMAGES_PATH}/generations`, needs('endpoints:run'), async (request, reply) => {
+  app.post(`${IMAGES_PATH}/generations`, needs('any_scope'), async (request, reply) => {
     const context = deps.door.contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const bytes = await readBodyBytes(request.raw, { maxBytes: deps.parts.limits.maxBodyBytes })
     const digest = hash('sha256', bytes, 'base64url')
     const body = mustBeObject(await parseLosslessBody(request.raw, bytes))
     const call = { context, form: null, idempotencyKey, digest, request: readImageRequest(body, { areTexts: false }) }
-    return answerCall(reply, call, deps)
+    return answerCall(request, reply, call, deps)
   })
 }
 
 function editImage(app: FastifyInstance, deps: ImageDeps): void {
-  app.post(`${IMAGES_PATH}/edits`, needs('endpoints:run'), async (request, reply) => {
+  app.post(`${IMAGES_PATH}/edits`, needs('any_scope'), async (request, reply) => {
     const context = deps.door.contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const form = await readEditForm(request, { files: deps.parts.assets, accountId: context.accountId })
     try {
       const asked = readImageRequest(form.fields, { areTexts: true })
-      return await answerCall(reply, { context, form, idempotencyKey, digest: form.digest, request: asked }, deps)
+      const call = { context, form, idempotencyKey, digest: form.digest, request: asked }
+      return await answerCall(request, reply, call, deps)
     } finally {
       await form.dispose()
     }
   })
 }
 
-async function answerCall(reply: FastifyReply, call: ImageCall, { parts, joined, calls, answers }: ImageDeps) {
+async function answerCall(request: FastifyRequest, reply: FastifyReply, call: ImageCall, deps: ImageDeps) {
+  const { parts, joined, calls, answers } = deps
   const { accountId, keyId, pool, baseUrl } = call.context
+  const opened = await findCatalogModel(parts, call)
+  if (opened !== null) return answerFromModel(request, reply, { opened, call }, deps)
   const event = call.form === null ? 'image_generation' : 'image_edit'
   await calls.take(accountId)
   reply.raw.once('close', () => calls.giveBack(accountId))
   const key = JSON.stringify([accountId, keyId, pool, event, call.digest, call.idempotencyKey])
   const run = joined.join(key, () => startImages(parts, call))
   return serveImages(reply, run, { request: call.request, baseUrl, event }, answers)
+}
+
+/** null: an endpoint is meant. Endpoints come first: those of other accounts have names with a stroke, too. */
+async function findCatalogModel(parts: SurfaceParts, { context, request }: ImageCall): Promise<OpenedModel | null> {
+  mustReach(context)
+  const { model } = request
+  if (model === null || !model.includes('/') || !hasScope(context, 'models:run')) {
+    mustHaveScope(context, 'endpoints:run')
+    return null
+  }
+  if (hasScope(context, 'endpoints:run') && (await isEndpoint(parts, context, model))) return null
+  return openImageModel(parts, context, model)
 }
 
 /** The contract, with the address at which this caller reached us. */

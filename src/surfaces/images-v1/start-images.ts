@@ -74,6 +74,16 @@ export async function findModel(
   }
 }
 
+export async function isEndpoint(parts: Pick<ImageParts, 'endpoints'>, caller: EndpointCaller, name: string) {
+  try {
+    await findModel(parts, caller, name)
+    return true
+  } catch (error) {
+    if (error instanceof ServiceError && error.refusal === 'not_found') return false
+    throw error
+  }
+}
+
 export function modelNotFound(model: string): ServiceError {
   const shown = JSON.stringify(model.slice(0, 64))
   return new ServiceError(

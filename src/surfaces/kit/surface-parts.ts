@@ -51,6 +51,7 @@ import type { EstimateWait } from '../../domain/jobs/waits/wait-estimates.ts'
 import type { Access } from '../../domain/models/access/model-access.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import type { RunModel } from '../../domain/models/calls/run-call.ts'
+import type { Model } from '../../domain/models/catalog/model.ts'
 import type { PartnerNodes } from '../../domain/models/partner/partner-nodes.ts'
 import type { PartnerUploads } from '../../domain/models/partner/partner-uploads.ts'
 import type { RunTokens } from '../../domain/models/partner/run-tokens.ts'
@@ -239,8 +240,13 @@ interface BuilderParts {
 
 /** What OpenAI's way to call models of the catalogue is given beside the parts of every optional surface. */
 interface ChatParts {
-  readonly access: Pick<Access, 'open' | 'catalogFor' | 'whyNot'>
+  readonly access: Pick<Access, 'open' | 'choose' | 'catalogFor' | 'whyNot'>
   readonly runModel: RunModel
+  /** What a result names by an address, ours or the provider's; null: it cannot be had. */
+  readonly readMedia: (
+    url: string,
+    of: { readonly model: Model; readonly accountId: string; readonly isOwnKey: boolean },
+  ) => Promise<Buffer | null>
   readonly blobs: Pick<BlobStore, 'open'>
   readonly maxBodyBytes: number
   /** How long a connection may be silent while its call runs. */

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import OpenAI, { APIError, toFile } from 'openai'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
 import { elevenlabsFake, openaiFake } from '../../support/providers/fake-providers/direct.ts'
@@ -132,4 +133,78 @@ test('a provider without a key is not enabled, and one whose key is refused is a
   assert.equal(arrears.status, 502)
   assert.equal(arrears.headers.get('x-service-upstream-status'), '402')
   assert.doesNotMatch(await arrears.text(), /fake-bfl-key|credits/)
+})
+
+test("OpenAI's client makes pictures with models of the catalogue, in the sizes and forms that it asks for", async () => {
+  const client = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: 'none' })
+  const ids = (await client.models.list()).data.map(({ id }) => id)
+  for (const id of ['bfl/flux-2-pro', 'openai/gpt-image-1', 'sandbox/image']) assert.ok(ids.includes(id), id)
+  const toBytes = ({ data }: OpenAI.ImagesResponse) => Buffer.from(data?.[0]?.b64_json ?? '', 'base64')
+
+  const flux = play(bflFake)
+  const asked = { model: 'bfl/flux-2-pro', prompt: 'a lighthouse', size: '1024x512' as never }
+  const made = await client.images.generate(asked)
+  assert.deepEqual(toBytes(made), PNG_BYTES)
+  const sent = flux.requests.find(({ method }) => method === 'POST')?.json
+  assert.deepEqual([sent?.['prompt'], sent?.['width'], sent?.['height']], ['a lighthouse', 1024, 512])
+  const [linked] = (await client.images.generate({ ...asked, response_format: 'url' })).data ?? []
+  assert.deepEqual(Buffer.from(await (await fetch(linked?.url ?? '')).arrayBuffer()), PNG_BYTES)
+
+  const gpt = play(openaiFake)
+  const key = { headers: { 'Idempotency-Key': 'one picture' } }
+  const picture = { model: 'openai/gpt-image-1', prompt: 'a fox', n: 1, quality: 'low' as const }
+  const first = toBytes(await client.images.generate(picture, key))
+  const replayed = await client.images.generate(picture, key).withResponse()
+  assert.deepEqual(toBytes(replayed.data), first)
+  assert.equal(replayed.response.headers.get('idempotent-replayed'), 'true')
+  assert.deepEqual(
+    gpt.requests.map(({ json }) => [json?.['model'], json?.['n'], json?.['quality']]),
+    [['gpt-image-1', 1, 'low']],
+  )
+  const image = await toFile(PNG_BYTES, 'photo.png', { type: 'image/png' })
+  await client.images.edit({ model: 'openai/gpt-image-1', prompt: 'at night', image, mask: image, size: '1024x1024' })
+  const edit = gpt.requests.at(-1)
+  assert.equal(edit?.path, '/v1/images/edits')
+  for (const part of ['name="image', 'name="mask"', 'at night', '1024x1024']) assert.ok(edit?.raw.includes(part), part)
+
+  play(xaiFake)
+  const other = await client.images.edit({ model: 'xai/grok-imagine-image', prompt: 'x', image, size: '1536x1024' })
+  assert.ok(toBytes(other).length > 0)
+
+  const drawn = await client.images.generate({
+    model: 'sandbox/image',
+    prompt: 'x',
+    size: '64x32' as never,
+    output_format: 'webp',
+  })
+  assert.deepEqual([drawn.output_format, drawn.size], ['webp', '64x32'])
+  const stored = await client.images.generate({ model: 'sandbox/image', prompt: 'x', response_format: 'url' })
+  assert.equal((await fetch(stored.data?.[0]?.url ?? '')).headers.get('content-type'), 'image/png')
+})
+
+test('what a model cannot do for such a client is refused by its parameter, and nothing is sent', async () => {
+  const client = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: 'none', maxRetries: 0 })
+  const fakesOf = [play(bflFake), play(xaiFake), play(openaiFake)]
+  for (const [model, more, status, param] of [
+    ['bfl/flux-2-pro', { n: 2 }, 400, 'n'],
+    ['bfl/flux-2-pro', { size: '99999x1' }, 400, 'size'],
+    ['bfl/flux-2-pro', { size: '64x64' }, 400, 'width'],
+    ['bfl/flux-2-pro', { style: 'vivid' }, 400, 'style'],
+    ['bfl/flux-2-pro', { colour: 'red' }, 400, 'colour'],
+    ['bfl/flux-2-pro', { stream: true }, 400, 'stream'],
+    ['xai/grok-imagine-image', { size: '100x7' }, 400, 'size'],
+    ['openai/gpt-image-1', { prompt: undefined }, 400, 'prompt'],
+    ['openai/gpt-image-1', { quality: 'best' }, 400, 'quality'],
+    ['kling/kling-v2-6', {}, 403, null],
+    ['elevenlabs/eleven_v3', {}, 404, 'model'],
+    ['bfl/flux-9', {}, 404, 'model'],
+  ] as const) {
+    const error = await client.images.generate({ model, prompt: 'x', ...more } as never).then(
+      () => assert.fail(`${model} was answered`),
+      (thrown: unknown) => thrown,
+    )
+    assert.ok(error instanceof APIError)
+    assert.deepEqual([model, more, error.status, error.param], [model, more, status, param], error.message)
+  }
+  for (const fake of fakesOf) assert.deepEqual(fake.requests, [])
 })

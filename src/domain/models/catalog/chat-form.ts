@@ -57,7 +57,7 @@ export function toChatDocument(
   { input, price, adapter }: OwnParts,
   { hasNames }: { readonly hasNames: boolean },
 ): JsonRecord {
-  const { chat: _chat, alternate: _alternate, hosting: _hosting, ...rest } = file
+  const { chat: _chat, images: _images, alternate: _alternate, hosting: _hosting, ...rest } = file
   const given = isRecord(rest['input']) ? rest['input'] : {}
   const { model_field: _field, ...about } = given
   const named: JsonRecord = hasNames ? {} : { model_field: 'model' }

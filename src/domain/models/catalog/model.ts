@@ -84,6 +84,42 @@ export interface Model {
   readonly isOwn?: true
   /** How it takes conversations in OpenAI's form; left out or null: it takes none. */
   readonly chat?: ChatForm | null
+  /** How OpenAI's requests for pictures become inputs of it; left out or null: they do not. */
+  readonly images?: ImageForm | null
+}
+
+/** Fields are names of the input, joined by dots where they lie deeper. */
+export interface ImageForm {
+  /** null: it takes no text, and what is said is ignored. */
+  readonly prompt: string | null
+  /** null: one picture at a time. */
+  readonly n: string | null
+  /** null: it has one size. */
+  readonly size: ImageSize | null
+  /** null: it takes no pictures. */
+  readonly image: ImageFields | null
+  readonly mask: string | null
+  /** What is called the same there: `quality`, `background` and the like. */
+  readonly same: readonly string[]
+  /** Stands in every input. */
+  readonly set: JsonRecord
+  /** Where its answer has the pictures. */
+  readonly base64: JsonPath | null
+  readonly url: JsonPath | null
+}
+
+export type ImageSize =
+  | { readonly kind: 'pair'; readonly width: string; readonly height: string }
+  /** `values`: by the size that was asked for; null: it is written as it came. */
+  | { readonly kind: 'word'; readonly field: string; readonly values: Readonly<Record<string, Json>> | null }
+
+export interface ImageFields {
+  /** One for each picture, in order; or one that takes a list. */
+  readonly fields: readonly string[]
+  readonly isList: boolean
+  /** At most so many. */
+  readonly max: number
+  readonly as: 'data_uri' | 'base64'
 }
 
 /** The same model as it is called for a conversation in OpenAI's form: with a schema, and perhaps a price and rules, of its own. */

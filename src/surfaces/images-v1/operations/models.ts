@@ -1,4 +1,4 @@
-/** What OpenAI's clients can call here: endpoints of the account under all their names, and models of the catalogue that take conversations. */
+/** What OpenAI's clients can call here: endpoints of the account under all their names, and models of the catalogue that take conversations or requests for pictures. */
 import type { FastifyInstance } from 'fastify'
 import { type Caller, hasScope, mustHaveScope } from '../../../domain/accounts/caller.ts'
 import type { Endpoint } from '../../../domain/endpoints/endpoint.ts'
@@ -57,7 +57,7 @@ export function getModel(app: FastifyInstance, { parts, door }: ModelsDeps): voi
   })
 }
 
-function mustReach(caller: Caller): void {
+export function mustReach(caller: Caller): void {
   if (!hasScope(caller, 'models:run')) mustHaveScope(caller, 'endpoints:run')
 }
 
@@ -91,7 +91,7 @@ function ofEndpoint(id: string, { createdAt, accountId, isOfService }: Endpoint)
   return { id, createdAt, owner: isOfService === true ? 'service' : accountId }
 }
 
-/** What takes conversations and runs here for this account. */
+/** What such clients can call and runs here for this account. */
 async function listCatalog({ chat: { access } }: SurfaceParts, caller: Caller): Promise<ListedModel[]> {
   try {
     const { catalog, isVisible } = await access.catalogFor(caller)
@@ -108,8 +108,8 @@ async function listCatalog({ chat: { access } }: SurfaceParts, caller: Caller): 
   }
 }
 
-function isCallable({ state, chat }: Model): boolean {
-  return state === 'released' && chat != null
+function isCallable({ state, chat, images }: Model): boolean {
+  return state === 'released' && (chat != null || images != null)
 }
 
 function toModelView({ id, createdAt, owner }: ListedModel) {

@@ -80,6 +80,7 @@ describe('image models', () => {
         ['card', 'local'],
         ['gpt-image-1', 'local'],
         ['sandbox/chat', 'sandbox'],
+        ['sandbox/image', 'sandbox'],
         ['text-card', 'service'],
       ],
     )

@@ -16,7 +16,7 @@ export interface Door {
   protect(app: FastifyInstance): void
   contextOf(request: FastifyRequest): DoorContext
   /** An address of the output that needs no credential, for an hour. */
-  linkTo(output: Output, job: Pick<Job, 'accountId' | 'expiresAt'>, baseUrl: string): string
+  linkTo(output: Pick<Output, 'assetId'>, job: Pick<Job, 'accountId' | 'expiresAt'>, baseUrl: string): string
 }
 
 // As long as the other services keep theirs.

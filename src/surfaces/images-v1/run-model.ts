@@ -1,0 +1,182 @@
+/** Pictures from models of the catalogue: a request is one call of the model router, and its answer is put into OpenAI's form. */
+import { createHash } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { sniffType } from '../../../lib/files/mime.ts'
+import { type JsonObject, NumberText, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import type { Picture, SizedPicture } from '../../domain/assets/pictures.ts'
+import { invalidField, ServiceError } from '../../domain/errors.ts'
+import { findImages, type MadeImage, toImageInput } from '../../domain/models/access/image-models.ts'
+import type { OpenedModel } from '../../domain/models/access/own-models.ts'
+import { NO_WISH } from '../../domain/models/alternates/choose-providers.ts'
+import { type CallResult, readCallBody } from '../../domain/models/calls/call-store.ts'
+import type { JsonRecord } from '../../domain/models/catalog/model.ts'
+import { RouterError } from '../../domain/models/router-error.ts'
+import { claimOf } from '../kit/bodies/body-memory.ts'
+import { holdOpen, keepUntilAnswered } from '../kit/connections/raw-connections.ts'
+import type { Door, DoorContext } from '../kit/jobs/endpoint-door.ts'
+import { mustBeResult, readCallTag } from '../kit/model-calls.ts'
+import { RunError } from '../kit/openai-errors.ts'
+import { sendJson } from '../kit/request.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
+import type { EditForm } from './edit-form.ts'
+import type { ImageRequest } from './image-request.ts'
+import type { ImageCall } from './start-images.ts'
+
+interface ModelDeps {
+  readonly parts: SurfaceParts
+  readonly door: Pick<Door, 'linkTo'>
+}
+
+/** null: the name is none of a model of the catalogue that makes pictures of what such clients say. */
+export async function openImageModel(
+  { chat: { access } }: Pick<SurfaceParts, 'chat'>,
+  caller: DoorContext,
+  name: string,
+): Promise<OpenedModel> {
+  const [provider = '', model = '', ...rest] = name.split('/')
+  const shown = JSON.stringify(name.slice(0, 128))
+  if (rest.length > 0) throw new RouterError('unknown_model', `there is no model ${shown}`)
+  const opened = await access.open(caller, provider, model)
+  if (opened.model.images == null)
+    throw new RouterError(
+      'unknown_model',
+      `${shown} does not take requests in this form: its own input is told by GET /v2/models/${provider}/${model}/openapi.json`,
+    )
+  return access.choose(caller, opened, NO_WISH)
+}
+
+export async function answerFromModel(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { opened, call }: { readonly opened: OpenedModel; readonly call: ImageCall },
+  { parts, door }: ModelDeps,
+): Promise<FastifyReply> {
+  const { chat, clock } = parts
+  const { context, request: asked, form, digest, idempotencyKey } = call
+  if (asked.isStream) throw invalidField('stream', 'is not offered by models of the catalogue; leave it out')
+  const isForm = form !== null
+  const input = toImageInput(opened.model, { ...toWanted(asked), ...(await readFiles(parts, form)), isForm })
+  const body = Buffer.from(stringifyLosslessJson({ ...(input as JsonObject), ...longNumbers(asked.others, input) }))
+  claimOf(request.raw).take(body.length)
+  keepUntilAnswered(request.raw.socket)
+  holdOpen(reply.raw, chat.holdMs)
+  const { accountId, keyId, baseUrl } = context
+  const answer = await chat.runModel({
+    ...{ opened, accountId, keyId, tag: readCallTag(request.raw.headers), requestId: request.id },
+    ...{ key: idempotencyKey, fingerprint: `${request.url} ${digest}` },
+    ...{ body, input, baseUrl },
+    listener: { isConnected: () => !reply.raw.destroyed },
+    holdBody: () => claimOf(request.raw).hold(),
+  })
+  const made = await findMade(opened, mustBeResult(answer), parts)
+  if (answer.isReplay) reply.header('idempotent-replayed', 'true')
+  const data = []
+  let about: Picture | SizedPicture | null = null
+  for (const [index, image] of made.entries()) {
+    if (asked.isByUrl && 'url' in image) data.push({ url: image.url })
+    else {
+      const bytes = await readImage(image, { opened, accountId, isOwnKey: opened.isOwnKey }, parts)
+      const picture = await convert(bytes, asked, parts)
+      about ??= picture
+      data.push(asked.isByUrl ? { url: await keep(picture, index) } : { b64_json: toBase64(picture) })
+    }
+  }
+  const created = Math.floor(clock.now().getTime() / 1000)
+  return sendJson(reply, 200, { created, data, ...(about !== null && !asked.isByUrl && toAbout(about)) })
+
+  /** A file of the account, so that it has an address. */
+  async function keep({ bytes, contentType }: Picture, index: number): Promise<string> {
+    const name = `${createHash('sha256').update(bytes).digest('hex').slice(0, 24)}-${index}.${contentType.slice(6)}`
+    const received = await parts.assets.receive([bytes], { accountId })
+    const asset = await received.place({ accountId, folder: 'output', name, contentType, overwrite: true })
+    return door.linkTo({ assetId: asset.id }, { accountId, expiresAt: asset.expiresAt ?? new Date(8.64e15) }, baseUrl)
+  }
+}
+
+function toWanted({ prompt, n, others }: ImageRequest) {
+  return { prompt, n, others: JSON.parse(stringifyLosslessJson(others)) as JsonRecord }
+}
+
+/** With every digit. */
+function longNumbers(others: JsonObject, input: JsonRecord): JsonObject {
+  return Object.fromEntries(
+    Object.entries(others).filter(([name, value]) => value instanceof NumberText && Object.hasOwn(input, name)),
+  )
+}
+
+// What a provider is sent has to fit into a request.
+const MAX_FILES_BYTES = 64 * 1024 * 1024
+
+async function readFiles({ assets }: Pick<SurfaceParts, 'assets'>, form: EditForm | null) {
+  if (form === null) return { images: [], mask: null }
+  const images: string[] = []
+  let left = MAX_FILES_BYTES - (form.mask?.byteLength ?? 0)
+  for (const image of form.images) {
+    const asset = await image.keep()
+    left -= asset.sizeBytes
+    if (left < 0)
+      throw new ServiceError('payload_too_large', `pictures may have at most ${MAX_FILES_BYTES} bytes together`, {
+        details: { field: 'image' },
+      })
+    images.push(toDataUri(await buffer(await assets.open(asset)), asset.contentType))
+  }
+  return { images, mask: form.mask === null ? null : toDataUri(form.mask, sniffType(Buffer.from(form.mask))) }
+}
+
+function toDataUri(bytes: Uint8Array, contentType: string | null): string {
+  return `data:${contentType ?? 'image/png'};base64,${Buffer.from(bytes).toString('base64')}`
+}
+
+async function findMade(
+  { model }: OpenedModel,
+  { body }: CallResult,
+  { chat }: Pick<SurfaceParts, 'chat'>,
+): Promise<readonly MadeImage[]> {
+  const bytes = await readCallBody(chat.blobs, body)
+  const made = model.images == null ? [] : findImages(model.images, JSON.parse(bytes.toString('utf8')))
+  if (made.length > 0) return made
+  throw new RunError(502, 'provider_error', 'the provider answered, and its answer has no picture')
+}
+
+interface Maker {
+  readonly opened: OpenedModel
+  readonly accountId: string
+  readonly isOwnKey: boolean
+}
+
+async function readImage(
+  image: MadeImage,
+  { opened: { model }, accountId, isOwnKey }: Maker,
+  { chat }: Pick<SurfaceParts, 'chat'>,
+): Promise<Buffer> {
+  if ('base64' in image) return Buffer.from(image.base64.slice(image.base64.indexOf(',') + 1), 'base64')
+  const bytes = await chat.readMedia(image.url, { model, accountId, isOwnKey })
+  if (bytes !== null) return bytes
+  throw new RunError(502, 'provider_error', 'the picture is made, and could not be read; ask for response_format url')
+}
+
+async function convert(
+  bytes: Buffer,
+  { format, compression }: ImageRequest,
+  { pictures }: Pick<SurfaceParts, 'pictures'>,
+): Promise<Picture | SizedPicture> {
+  const isAsked = format !== null || compression !== null
+  try {
+    return await pictures.convert(bytes, { format, quality: compression })
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const contentType = sniffType(bytes) ?? 'image/png'
+    if (isAsked) throw new RunError(500, 'server_error', `the picture cannot be converted: it is ${contentType}`)
+    return { bytes, contentType }
+  }
+}
+
+function toBase64({ bytes }: Picture): string {
+  return Buffer.from(bytes).toString('base64')
+}
+
+function toAbout(picture: Picture | SizedPicture) {
+  const size = 'width' in picture ? { size: `${picture.width}x${picture.height}` } : {}
+  return { output_format: picture.contentType.slice('image/'.length), ...size }
+}
