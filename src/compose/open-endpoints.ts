@@ -8,6 +8,7 @@ import type { Deployments } from '../domain/deployments/deployments.ts'
 import { createDraftEndpoint } from '../domain/endpoints/draft-endpoint.ts'
 import type { Endpoint, EndpointVersion } from '../domain/endpoints/endpoint.ts'
 import { createReportEndpointUsage } from '../domain/endpoints/endpoint-usage.ts'
+import { createLendFiles } from '../domain/endpoints/lend-files.ts'
 import { createEndpointCalls } from '../domain/endpoints/local/endpoint-calls.ts'
 import { createEndpointModels } from '../domain/endpoints/local/endpoint-models.ts'
 import { createLocalProvider } from '../domain/endpoints/local/local-provider.ts'
@@ -33,7 +34,7 @@ import type { OpenedModeration } from './open-moderation.ts'
 import type { OpenedBlobs } from './storage/open-blobs.ts'
 
 interface EndpointParts {
-  readonly store: Pick<Store, 'endpoints' | 'runLimits' | 'summaries' | 'keys'>
+  readonly store: Pick<Store, 'assets' | 'endpoints' | 'runLimits' | 'summaries' | 'keys'>
   readonly directory: Pick<EngineDirectory, 'catalog'>
   readonly jobs: Pick<JobActions, 'submit' | 'submitBatch' | 'trySubmit' | 'watching' | 'reader' | 'cancel'>
   readonly assets: Pick<AssetActions, 'takeFiles'>
@@ -90,6 +91,7 @@ export function openEndpoints({ store, directory, jobs, assets, turns, clock, ..
   const runs = createRunEndpoint({
     ...{ endpoints, submit, submitBatch, trySubmit, random, mayUse, servedRelease, takeFiles: assets.takeFiles },
     check: parts.moderation.runCheck,
+    lendFiles: createLendFiles({ assets: store.assets, catalog, clock }),
   })
   const waiting = { watchJob: jobs.watching.watchJob, ticker: systemTicker }
   // Bounded by the calls that the account may have.

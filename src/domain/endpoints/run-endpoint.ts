@@ -27,6 +27,7 @@ import type { InputProblem } from './endpoint.ts'
 import { type Endpoint, type EndpointVersion, nameFor, type Place, scopeOfEndpoint, toJobPrice } from './endpoint.ts'
 import { fillGraph } from './fill-graph.ts'
 import { type InputFile, isNewFile, type TakeFiles } from './input-files.ts'
+import type { LendFiles } from './lend-files.ts'
 import type { MayUseDeployment } from './manage-endpoints.ts'
 import type { EndpointCaller, Reach, Resolved } from './reach.ts'
 import { cannotRun, type FindServedRelease, findServed, lacksRelease, otherRelease } from './release.ts'
@@ -70,6 +71,8 @@ interface RunDeps {
   readonly submitBatch: SubmitBatch
   readonly trySubmit: TrySubmit
   readonly takeFiles: TakeFiles
+  /** For callers of other accounts: the files that the author fixed. */
+  readonly lendFiles: LendFiles
   /** Asks whether a call may run as it is; null: nobody is asked. */
   readonly check: Pick<RunCheck, 'call'> | null
   /** Asked with every call: a deployment may have been given to somebody else. */
@@ -115,7 +118,8 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
       const checked = checkInputs(resolved.version.inputs, request.inputs, { areTexts, random: deps.random })
       const files = checked.files.filter(({ value }) => !isNewFile(value))
       const { taken, problems } = await deps.takeFiles(accountId, toInputFiles(files), {})
-      const { inputs: _, ...job } = toCall(resolved, request, new Map([...checked.values, ...taken]))
+      const values = new Map([...checked.values, ...taken])
+      const { inputs: _, ...job } = await lend(deps, resolved, request, toCall(resolved, request, values))
       const broken = checked.problems.length > 0 ? [] : findBroken(resolved.version, request.inputs, checked.values)
       const wrong = [...checked.problems, ...broken, ...problems]
       const complaints = wrong.length === 0 ? found : [...found, invalidInput(wrong)]
@@ -236,7 +240,7 @@ function mustBeMade(made: PromiseSettledResult<PreparedCall>): PreparedCall {
 interface PreparedCall
   extends Pick<
     SubmitRequest,
-    'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked'
+    'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked' | 'lent'
   > {
   readonly inputs: JsonObject
 }
@@ -274,12 +278,13 @@ interface Prepared {
 
 /** Throws invalid_input. */
 async function prepare(
-  { takeFiles, random }: RunDeps,
+  deps: RunDeps,
   resolved: Resolved,
   request: CallTerms,
   asked: JsonObject,
   known?: GivingRequest['known'],
 ): Promise<Prepared> {
+  const { takeFiles, random } = deps
   const { accountId, areTexts = false, signal = null } = request
   const { values, files, problems } = checkInputs(resolved.version.inputs, asked, { areTexts, random })
   const wrong = problems.length > 0 ? problems : findBroken(resolved.version, asked, values)
@@ -290,7 +295,19 @@ async function prepare(
     ...(known && { known }),
   })
   if (given.problems.length > 0) throw invalidInput(given.problems)
-  return { call: toCall(resolved, request, new Map([...values, ...given.taken])), files: given.bytes }
+  const call = toCall(resolved, request, new Map([...values, ...given.taken]))
+  return { call: await lend(deps, resolved, request, call), files: given.bytes }
+}
+
+/** What its author fixed is his own, and a caller of another account need not have it. */
+async function lend(
+  { lendFiles }: RunDeps,
+  resolved: Resolved,
+  { accountId }: Pick<CallTerms, 'accountId'>,
+  call: PreparedCall,
+): Promise<PreparedCall> {
+  if (resolved.endpoint.accountId === accountId) return call
+  return { ...call, ...(await lendFiles(resolved, call.workflow as JsonObject)) }
 }
 
 /** Asked of what the caller gave, as it was understood: texts of a table are numbers by now. */

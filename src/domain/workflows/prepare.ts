@@ -92,6 +92,8 @@ interface InspectOptions {
   readonly hasFlatNames?: boolean
   /** What asks for its files by address; null: none is fetched, and they are not judged. Left out: nobody who could leave. */
   readonly giving?: GivingRequest | null
+  /** Files of another account that the graph may name by their hash; left out: none. */
+  readonly lent?: ReadonlyMap<string, Asset>
   /** Told of what speaks against the graph where the rest of it can be judged all the same; left out: that is thrown. */
   readonly onRefusal?: (refusal: ServiceError) => void
 }
@@ -105,7 +107,7 @@ export type InspectWorkflow = (
 type PrepareWorkflow = (
   accountId: string,
   workflow: JsonValue | undefined,
-  options: Pick<InspectOptions, 'pool' | 'giving'>,
+  options: Pick<InspectOptions, 'pool' | 'giving' | 'lent'>,
 ) => Promise<PreparedWorkflow>
 
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
@@ -128,13 +130,28 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   async function inspectOnce(
     accountId: string,
     workflow: JsonValue | undefined,
-    { catalog, targets, hasFlatNames, giving = {}, onRefusal }: InspectOptions & { readonly catalog: NodeCatalog },
+    {
+      catalog,
+      targets,
+      hasFlatNames,
+      giving = {},
+      lent,
+      onRefusal,
+    }: InspectOptions & { readonly catalog: NodeCatalog },
   ): Promise<InspectedWorkflow> {
     const rules = nodeRules?.(accountId) ?? null
     const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, { rules, onRefusal }))
     const refs = [...found.refs.values()].filter(({ kind }) => kind !== 'url')
+    const lentAs = (ref: AssetRef) => (ref.kind === 'hash' ? lent?.get(ref.hash) : undefined)
     const { names, folders } = named
-    const query = { accountId, refs, names, folders, now: clock.now(), hasFlatNames }
+    const query = {
+      accountId,
+      refs: refs.filter((ref) => lentAs(ref) === undefined),
+      names,
+      folders,
+      now: clock.now(),
+      hasFlatNames,
+    }
     const files =
       refs.length + names.size + folders.size === 0
         ? NO_FILES
@@ -145,13 +162,14 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
       return { result: await turns.run(validateSteps(graph, { catalog, ...(targets && { targets }) })), inputs: [] }
     }
     const fetched = await fetchUrls(accountId, found.urls, giving).catch((error) => goOnWithout(error, onRefusal))
+    const assetOf = (ref: AssetRef) => lentAs(ref) ?? files.assetOf(ref)
     const nameOf = (ref: AssetRef) => {
-      if (ref.kind !== 'url') return nameInGraph(files.assetOf(ref))
+      if (ref.kind !== 'url') return nameInGraph(assetOf(ref))
       const asset = fetched?.get(ref)
       return asset === undefined ? UNFETCHED_FILE : nameInGraph(asset)
     }
     const graph = replaceAssetRefs(submitted, found, nameOf)
-    const inputs = toInputs(files, [...refs.map(files.assetOf), ...(fetched?.values() ?? [])])
+    const inputs = toInputs(files, [...refs.map(assetOf), ...(fetched?.values() ?? [])])
     const checkInput = createFileCheck(named, {
       hasFile: (name) => inputs.has(name) || (fetched === null && name === UNFETCHED_FILE),
       hasFolder: (folder) => files.byFolder.has(folder),
@@ -266,8 +284,8 @@ function* readGraphOf(workflow: JsonValue | undefined): Work<Graph> {
 export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
   const { turns = createTurns() } = deps
   const inspectWorkflow = createInspectWorkflow({ ...deps, turns })
-  return async function prepareWorkflow(accountId, workflow, { pool, giving }) {
-    const { result, inputs } = await inspectWorkflow(accountId, workflow, { pool, giving })
+  return async function prepareWorkflow(accountId, workflow, { pool, giving, lent }) {
+    const { result, inputs } = await inspectWorkflow(accountId, workflow, { pool, giving, lent })
     const { graph, goodOutputs: outputs } = result
     const { placement } = deps
     const refusal = findRefusal(result, placement, pool)

@@ -46,6 +46,7 @@ test('an endpoint is judged by the engines of its deployment, and names and runs
   const runs = createRunEndpoint({
     ...{ endpoints, mayUse, check: null, random: () => 0 },
     ...{ submit: notReached, submitBatch: notReached, trySubmit: notReached, takeFiles: notReached },
+    lendFiles: notReached,
   })
   usable.delete('gpus')
   const request = {
@@ -87,7 +88,7 @@ test('a call of a pinned version is recorded for no other release, though its de
   const takeFiles = async () => ({ taken: new Map(), bytes: new Map(), problems: [] })
   const runs = createRunEndpoint({
     ...{ endpoints, ...deployments, check: null, random: () => 0 },
-    ...{ submit, submitBatch: unused, trySubmit: unused, takeFiles },
+    ...{ submit, submitBatch: unused, trySubmit: unused, takeFiles, lendFiles: unused },
   })
   const request = {
     ...{ ...common, endpoints: null, inputs: {}, pool: null, extraData: null, metadata: {} },

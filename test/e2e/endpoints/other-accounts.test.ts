@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import sharp from 'sharp'
 import { type SharedApp, startShared, type Tenant } from '../../support/app/start-shared.ts'
 import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
@@ -355,4 +356,88 @@ test('the files of such a run are stored without the workflow that the engine wr
   assert.equal(own.content.length, foreign.content.length)
   assert.notEqual(own.hash, foreign.hash)
   assert.deepEqual(foreign.names, own.names)
+})
+
+test('a file that its owner fixed is used for callers who do not have it, and by no other way', async () => {
+  const overrides = { engine: undefined } as object
+  await using app = await startShared({}, { overrides })
+  const [owner, friend] = [await app.account('acme'), await app.account('friend')]
+  const upload = async (tenant: Tenant, name: string, background: string) => {
+    const picture = { create: { width: 24, height: 8, channels: 3, background } } as const
+    const form = new FormData()
+    form.set('content_type', 'image/png')
+    form.set('file_path', name)
+    form.set('file', new Blob([await sharp(picture).png().toBuffer()]), name)
+    const headers = { authorization: `Bearer ${tenant.key}` }
+    const response = await fetch(`${app.url}/api/v2/assets`, { method: 'POST', headers, body: form })
+    assert.equal(response.status, 201)
+    return (await response.json()) as { readonly id: string; readonly hash: string }
+  }
+  const logo = await upload(owner, 'logo.png', '#ff0000')
+  await upload(owner, 'photo.png', '#ffffff')
+  const secret = await upload(owner, 'secret.png', '#00ff00')
+  await upload(friend, 'photo.png', '#0000ff')
+  const file = {
+    '1': node('LoadImage', { image: 'logo.png' }),
+    '2': node('LoadImage', { image: { __type: 'core/ASSET', info: { id: logo.id } } }),
+    '3': node('LoadImage', { image: 'photo.png' }),
+    '4': node('SaveImage', { images: ['1', 0], filename_prefix: 'name' }),
+    '5': node('SaveImage', { images: ['2', 0], filename_prefix: 'id' }),
+    '6': node('SaveImage', { images: ['3', 0], filename_prefix: 'given' }),
+  }
+  const declaration = {
+    ...{ only: true, inputs: { photo: { from: '3.image' } } },
+    outputs: { name: { from: '4' }, id: { from: '5' }, given: { from: '6' } },
+  }
+  const body = JSON.stringify({ name: 'logo', file, declaration, callers: ['friend'] })
+  const published = await owner.call('/api/v2/endpoints', { method: 'POST', body })
+  assert.equal(published.status, 201, published.text)
+  const ask = (tenant: Tenant, photo: unknown, path = 'runs') =>
+    tenant.call(`/api/v2/endpoints/acme%2Flogo/${path}`, {
+      ...{ method: 'POST', headers: { prefer: 'wait=60' } },
+      body: JSON.stringify(path === 'runs/batch' ? { items: [{ photo }, { photo }] } : { inputs: { photo } }),
+    })
+  const colourOf = async (tenant: Tenant, [{ url }]: readonly { readonly url: string }[]) => {
+    const { pathname, search } = new URL(url, app.url)
+    const first = await tenant.call(pathname + search)
+    const to = first.headers.location === undefined ? null : new URL(first.headers.location, app.url)
+    const { bytes } = to === null ? first : await call(app.url, to.pathname + to.search)
+    return [...(await sharp(bytes).removeAlpha().raw().toBuffer()).subarray(0, 3)]
+  }
+  const run = await ask(friend, 'photo.png')
+  assert.deepEqual([run.status, run.json.status], [200, 'succeeded'], run.text)
+  const { results } = run.json
+  assert.deepEqual(await colourOf(friend, results.name), [255, 0, 0])
+  assert.deepEqual(await colourOf(friend, results.id), [255, 0, 0])
+  assert.deepEqual(
+    await colourOf(friend, results.given),
+    [0, 0, 255],
+    'of two files of one name each account has its own',
+  )
+  assert.equal((await ask(friend, 'photo.png', 'runs/validate')).json.is_accepted, true)
+  const batch = await ask(friend, 'photo.png', 'runs/batch')
+  assert.equal(batch.status, 201, batch.text)
+
+  // It is lent for this place alone.
+  for (const name of [
+    'secret.png',
+    'logo.png',
+    secret.id,
+    logo.id,
+    logo.hash,
+    { __type: 'core/ASSET', info: { hash: logo.hash } },
+  ])
+    assert.equal((await ask(friend, name)).status, 422, JSON.stringify(name))
+  const own = JSON.stringify({ workflow: { '1': file['1'], '4': file['4'] } })
+  assert.equal((await friend.call('/api/v2/jobs', { method: 'POST', body: own })).status, 422)
+  const listed = JSON.stringify((await friend.call('/api/v2/assets')).json)
+  assert.ok(!listed.includes(logo.id) && !listed.includes('logo.png'))
+  assert.equal((await friend.call(`/api/v2/assets/${logo.id}`)).status, 404)
+  const shown = await friend.call(`/api/v2/jobs/${run.json.id}`)
+  assert.ok(!shown.text.includes(logo.id) && !shown.text.includes('logo.png'))
+
+  assert.equal((await owner.call(`/api/v2/assets/${logo.id}`, { method: 'DELETE' })).status, 204)
+  const gone = await ask(friend, 'photo.png')
+  assert.deepEqual([gone.status, gone.json.error.code], [422, 'endpoint_stopped'])
+  assert.ok(!gone.text.includes('logo'.concat('.png')))
 })

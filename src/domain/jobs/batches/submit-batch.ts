@@ -43,7 +43,7 @@ import type { BatchOutcome, BatchStore } from './batch-store.ts'
 /** One item; throws what is wrong with its fields. */
 export type ReadItem = () => Pick<
   SubmitRequest,
-  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked'
+  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked' | 'lent'
 >
 
 interface BatchRequest
@@ -271,7 +271,7 @@ function createCheckItems(deps: SubmitBatchDeps) {
       const item: SubmitRequest = { accountId, keyId, pool, within, ...read(), idempotencyKey: null }
       mustBePriority(item.priority)
       const hook = await hookOf(item)
-      const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool, giving })
+      const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool, giving, lent: item.lent })
       await refuseModels(deps, item, prepared.graph)
       await checkPlainJob(deps, item, prepared)
       length += prepared.text.length

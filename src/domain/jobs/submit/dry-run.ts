@@ -102,7 +102,12 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
     const price = toPrice(request, await attempt(() => deps.admit?.(accountId, pool) ?? null))
     await attempt(() => toJobHook(deps, request))
     const inspected = await attempt(() =>
-      deps.inspectWorkflow(accountId, request.workflow, { pool, giving: null, onRefusal: complain }),
+      deps.inspectWorkflow(accountId, request.workflow, {
+        pool,
+        giving: null,
+        lent: request.lent,
+        onRefusal: complain,
+      }),
     )
     if (inspected !== null) {
       const refusal = findEveryFault(inspected.result, pool)

@@ -12,6 +12,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/j
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
+import type { Asset } from '../../assets/asset.ts'
 import type { GivingRequest } from '../../assets/given-files.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
 import type { ModelWish } from '../../engine/model-port.ts'
@@ -59,6 +60,8 @@ export interface SubmitRequest extends QueueTimes {
   readonly id?: string | null
   /** What asks for the files that the workflow names by their address. */
   readonly giving?: GivingRequest
+  /** Files of another account that the workflow may name by their hash; left out: none. */
+  readonly lent?: ReadonlyMap<string, Asset>
   /** Validated already: `workflow` is not looked at. */
   readonly prepared?: PreparedJob
   readonly submission?: Submission
@@ -111,7 +114,7 @@ export interface SubmitDeps {
   readonly prepareWorkflow: (
     accountId: string,
     workflow: JsonValue | undefined,
-    options: { readonly pool: string; readonly giving?: GivingRequest },
+    options: { readonly pool: string } & Pick<SubmitRequest, 'giving' | 'lent'>,
   ) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   /** Left out: every job is run. */
@@ -164,8 +167,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const pool = request.pool ?? deps.pool
     const price = toPrice(request, deps.admit?.(request.accountId, pool) ?? null)
     const hook = await toJobHook(deps, request)
-    const { accountId, workflow, giving } = request
-    const prepared = request.prepared ?? (await prepareWorkflow(accountId, workflow, { pool, giving }))
+    const { accountId, workflow, giving, lent } = request
+    const prepared = request.prepared ?? (await prepareWorkflow(accountId, workflow, { pool, giving, lent }))
     await refuseModels(deps, request, prepared.graph)
     await deps.mustTakeJobs?.(pool)
     await checkPlainJob(deps, request, prepared)
