@@ -121,6 +121,7 @@ const COMMANDS: readonly ServerCommand[] = [
       ['--to <date>', 'the day after the last one'],
       ['--tz <zone>', 'whose days, such as Europe/Vienna; default: UTC'],
       ['--by <day|version>', 'what the lines are by; default: day'],
+      ['--others', 'runs that other accounts made of it, in place of those of the account'],
     ],
     ask: usage,
   },

@@ -106,6 +106,7 @@ export async function usage(client: RunClient, [name]: readonly string[], option
     const text = textOf(options, flag)
     return text === null ? [] : [[flag, text] as [string, string]]
   })
+  if (options['others'] === true) asked.push(['of', 'others'])
   const path = `${pathOf(name, 'usage')}?${new URLSearchParams(asked)}`
   const answer = await askEndpoints<UsageWire>(client, path)
   const used = answer.rows.filter(({ runs, usd }) => runs > 0 || Number(usd) !== 0)

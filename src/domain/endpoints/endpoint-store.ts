@@ -40,6 +40,8 @@ export interface EndpointKey {
 export type VersionSummary = Pick<EndpointVersion, 'number' | 'hash' | 'note' | 'createdAt' | 'createdBy' | 'required'>
 
 export interface EndpointRunsQuery extends EndpointKey {
+  /** Runs of the account itself, or those that other accounts made of its endpoint. */
+  readonly whose: 'own' | 'others'
   /** null: in every pool. */
   readonly pool: string | null
   /** Where each day begins, ascending, and at last where the last one ends. */

@@ -9,13 +9,16 @@ import { readPeriod, type UsageWish } from '../credits/usage-report.ts'
 import type { RunLimitStore, ScopeUse } from '../jobs/limits/run-limits.ts'
 import type { JobStatus } from '../jobs/transitions.ts'
 import { type Endpoint, scopeOfEndpoint } from './endpoint.ts'
-import type { EndpointStore } from './endpoint-store.ts'
+import type { EndpointRunsQuery, EndpointStore } from './endpoint-store.ts'
 
 export const USAGE_GROUPS = ['day', 'version'] as const
+export const USAGE_CALLERS = ['own', 'others'] as const
 type UsageGroup = (typeof USAGE_GROUPS)[number]
 
 interface EndpointUsageWish extends Omit<UsageWish, 'by'> {
   readonly by: UsageGroup
+  /** Runs of the account itself, or those that other accounts made: how many and what they cost, and nothing else of them. */
+  readonly of: EndpointRunsQuery['whose']
   /** Runs in this pool alone; null: in all. */
   readonly pool: string | null
 }
@@ -35,6 +38,7 @@ export interface EndpointUsage {
   readonly to: Date
   readonly timeZone: string
   readonly by: UsageGroup
+  readonly of: EndpointRunsQuery['whose']
   readonly total: Omit<UsageRow, 'key'>
   /** Every day of the period, or every version that was used, the newest first. */
   readonly rows: readonly UsageRow[]
@@ -52,13 +56,14 @@ interface UsageDeps {
 }
 
 export function createReportEndpointUsage({ store, runLimits, clock }: UsageDeps): ReportEndpointUsage {
-  return async ({ accountId, name }, { by, pool, ...wish }) => {
+  return async ({ accountId, name }, { by, of, pool, ...wish }) => {
     const { from, to, timeZone, dateOf } = readPeriod(wish, clock.now())
     const edges = toDayEdges(from, to, dateOf)
     const scope = scopeOfEndpoint(name)
     const [{ runs, charges }, counted] = await Promise.all([
-      store.findRuns({ accountId, name, pool, edges }),
-      runLimits.findUse(accountId, [scope]),
+      store.findRuns({ accountId, name, whose: of, pool, edges }),
+      // Limits count for each account by itself.
+      of === 'own' ? runLimits.findUse(accountId, [scope]) : new Map<string, ScopeUse>(),
     ])
     const dates = edges.slice(0, -1).map(dateOf)
     const keyOf = ({ place, version }: { readonly place: number; readonly version: number | null }) =>
@@ -75,7 +80,7 @@ export function createReportEndpointUsage({ store, runLimits, clock }: UsageDeps
     const { key: _, ...sums } = total
     const listed = [...rows.values()]
     if (by === 'version') listed.sort((one, other) => Number(other.key ?? 0) - Number(one.key ?? 0))
-    return { from, to, timeZone, by, total: sums, rows: listed, counted: counted.get(scope) ?? null }
+    return { from, to, timeZone, by, of, total: sums, rows: listed, counted: counted.get(scope) ?? null }
   }
 }
 

@@ -48,7 +48,7 @@ describe('an endpoint that another account may call', () => {
     friend = await app.account('friend', { creditFloorMicros: 0 })
     stranger = await app.account('stranger', { creditFloorMicros: 0 })
     for (const { id } of [owner, friend, stranger])
-      assert.equal((await app.admin('POST', `/accounts/${id}/grants`, { usd: '1' })).status, 201)
+      assert.equal((await app.admin('POST', `/accounts/${id}/grants`, { usd: '5' })).status, 201)
     for (const [name, file] of Object.entries({ hiding: HIDING, failing: FAILING, gated: GATED })) {
       const body = JSON.stringify({ name, file, declaration: DECLARATION, callers: ['friend'] })
       const made = await owner.call('/api/v2/endpoints', { method: 'POST', body })
@@ -232,6 +232,26 @@ describe('an endpoint that another account may call', () => {
     const spent = before - (await balanceOf(friend))
     // Others of its runs have ended meanwhile, for a tenth of a cent each.
     assert.ok(spent > 0.24 && spent < 0.28, String(spent))
+  })
+
+  test('tells its owner how many runs others made of it and what they cost, and nothing else of them', async () => {
+    const usageOf = async (query: string) => (await owner.call(`${ENDPOINTS}/hiding/usage?${query}`)).json
+    const own = await usageOf('of=own')
+    const none = await usageOf('of=others')
+    const usd = async () => Number((await usageOf('of=others')).total.usd)
+    assert.equal((await run(friend, 'acme/hiding', { inputs: { prompt: 'unseen ' } })).json.status, 'succeeded')
+    await waitUntil(async () => (await usd()) > Number(none.total.usd))
+    const told = await owner.call(`${ENDPOINTS}/hiding/usage?of=others&by=version`)
+    const { total, rows, limits, of } = told.json
+    assert.deepEqual([total.runs - none.total.runs, total.succeeded - none.total.succeeded, of], [1, 1, 'others'])
+    assert.equal(rows[0].key, '1')
+    assert.deepEqual(limits, { in_flight: null, runs: {}, spend_usd: {} })
+    assert.doesNotMatch(told.text, /unseen|friend/)
+    assert.deepEqual((await usageOf('of=own')).total, own.total)
+    assert.equal((await friend.call(`${ENDPOINTS}/acme%2Fhiding/usage?of=others`)).status, 404)
+    assert.equal((await owner.call(`${ENDPOINTS}/hiding/usage?of=all`)).status, 400)
+    const said = await atelier(owner, 'endpoints', 'usage', 'hiding', '--others', '--by', 'version', '--json')
+    assert.deepEqual(JSON.parse(said.stdout).total, total)
   })
 
   test('is gone for its callers as soon as its owner says so, and its runs stay theirs', async () => {

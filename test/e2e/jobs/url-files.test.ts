@@ -1,6 +1,7 @@
 /** Files that workflows name by an address, through the whole service. */
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { loadSharp } from '../../../lib/files/load-sharp.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
@@ -17,6 +18,12 @@ const showing = (...images: unknown[]) =>
     ]),
   )
 
+/** A picture that never ends. */
+function* endless(start: Uint8Array) {
+  yield start
+  for (;;) yield new Uint8Array(65_536)
+}
+
 describe('a workflow that names files by their address', () => {
   let source: HttpFake
   let service: TestApp
@@ -31,6 +38,8 @@ describe('a workflow that names files by their address', () => {
     source = await startHttpFake((request, response) => {
       asked.push(request.url ?? '')
       if (request.url === '/held.png') return void held.push(response)
+      if (request.url === '/torn.png') return void response.socket?.destroy()
+      if (request.url === '/endless.png') return void Readable.from(endless(png)).on('error', () => {}).pipe(response)
       response.end(request.url === '/page.png' ? '<html>sign in</html>' : png)
     })
     service = await startTestApp({ settings: { inputUrls: `${source.url},jobs` } })
@@ -77,6 +86,22 @@ describe('a workflow that names files by their address', () => {
     assert.deepEqual([batch.status, batch.json.accepted, asked], [201, 2, ['/f.png']], batch.text)
     const page = await post('/api/v2/endpoints/shown/runs', { inputs: { [input.name]: `${source.url}/page.png` } })
     assert.deepEqual([page.status, page.json.error.details.inputs[0].reason], [422, 'unsupported_type'])
+  })
+
+  test('a call whose addresses never end or break off is refused by the names of its inputs, within their bounds', async () => {
+    const declaration = {
+      ...{ only: true, inputs: { long: { from: 'load0.image', max_bytes: 1_000_000 }, torn: { from: 'load1.image' } } },
+    }
+    const file = showing('example.png', 'example.png')
+    const published = await post('/api/v2/endpoints', { name: 'bounded', file, declaration })
+    assert.equal(published.status, 201, published.text)
+    const inputs = { long: `${source.url}/endless.png`, torn: `${source.url}/torn.png` }
+    const { status, json } = await post('/api/v2/endpoints/bounded/runs', { inputs })
+    const told = json.error.details.inputs.map((each: { name: string; reason: string; message: string }) => {
+      assert.ok(each.message.startsWith(`${each.name}: `), each.message)
+      return [each.name, each.reason]
+    })
+    assert.deepEqual([status, told], [422, [['long', 'file_too_large'], ['torn', 'fetch_failed']]])
   })
 
   test('is refused with every file that cannot be taken, by node and input', async () => {

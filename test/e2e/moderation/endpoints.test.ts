@@ -5,6 +5,7 @@ import OpenAI from 'openai'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { card } from '../../support/endpoints/card.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { ALLOW, type Moderator, startModerator } from '../../support/moderator.ts'
 
 const DECLARATION = { only: true, inputs: { prompt: { from: '2.text', max_length: 20 } } }
@@ -77,6 +78,38 @@ describe('a call of an endpoint', () => {
     const refused = await predict()
     assert.equal(refused.status, 403, refused.text)
     assert.match(refused.json.detail, /not for handing out/)
+  })
+
+  test('comes through a link to its page and is asked about all the same, and the visitor reads what the hook says', async () => {
+    const bounds = JSON.stringify({ runs: 5, expires_at: new Date(Date.now() + 3_600_000).toISOString() })
+    const made = await call(service.url, '/api/v2/endpoints/card/shares', { method: 'POST', body: bounds })
+    assert.equal(made.status, 201, made.text)
+    const runs = `${new URL(made.json.url).pathname}/runs`
+    const visit = (prompt: string) =>
+      call(service.url, runs, { method: 'POST', body: JSON.stringify({ inputs: { prompt } }) })
+    const untilEnd = (token: string) =>
+      waitUntil(async () => {
+        const { json } = await call(service.url, `${runs}/${token}`)
+        return json.completed_at === null ? null : json
+      })
+    moderator.decide = () => REFUSE
+    const refused = await visit('bad')
+    assert.deepEqual([refused.status, refused.json.error.code], [403, 'refused_by_policy'])
+    assert.match(refused.json.error.message, /not for handing out/)
+    const { data } = moderator.asked.at(-1)!
+    assert.deepEqual([data.endpoint, data['inputs']], [{ name: 'card', version: 1 }, { prompt: 'bad' }])
+
+    onlyOutputs(REFUSE)
+    const withheld = await untilEnd((await visit('hidden')).json.run)
+    assert.deepEqual([withheld.status, withheld.outputs, withheld.error.code], ['failed', [], 'refused_by_policy'])
+    assert.match(withheld.error.message, /not for handing out/)
+
+    moderator.decide = ({ type }) =>
+      type === 'before_run' ? { decision: 'change', inputs: { prompt: 'kind' } } : ALLOW
+    const before = countAsked('before_outputs')
+    const changed = await untilEnd((await visit('rude')).json.run)
+    assert.deepEqual([changed.status, changed.inputs.prompt, changed.outputs.length], ['succeeded', 'kind', 1])
+    assert.equal(countAsked('before_outputs'), before + 1)
   })
 
   test('is answered with an earlier result only if that was let through by the same hook', async () => {

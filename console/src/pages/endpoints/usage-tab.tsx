@@ -13,21 +13,31 @@ import { PERIOD_WORDS } from './limit-fields.tsx'
 
 const BY = { day: 'Day', version: 'Version' } as const
 type By = keyof typeof BY
+// Of other accounts the owner is told how many runs there were, and what they cost.
+const OF = { own: 'This account', others: 'Other accounts' } as const
 
-export function UsageTab({ endpoint: { name } }: { readonly endpoint: Endpoint }) {
+export function UsageTab({ endpoint: { name, callers } }: { readonly endpoint: Endpoint }) {
   const by: By = query.value.get('by') === 'version' ? 'version' : 'day'
-  const asked = new URLSearchParams({ by, tz: zoneName() })
+  const of = query.value.get('of') === 'others' ? 'others' : 'own'
+  const asked = new URLSearchParams({ by, of, tz: zoneName() })
   const resource = useResource(`usage of ${name} ${asked}`, (signal) => getUsage(name, asked, signal))
-  const addressOf = (way: By) => `/endpoints/${encodeURIComponent(name)}?by=${way}#usage`
+  const addressOf = (way: By, whose: string) => `/endpoints/${encodeURIComponent(name)}?by=${way}&of=${whose}#usage`
   return (
     <>
       <div class="filter-bar">
         <span class="dim">this month</span>
         <FilterLinks
           label="By"
-          places={(Object.entries(BY) as [By, string][]).map(([way, label]) => [addressOf(way), label])}
-          here={addressOf(by)}
+          places={(Object.entries(BY) as [By, string][]).map(([way, label]) => [addressOf(way, of), label])}
+          here={addressOf(by, of)}
         />
+        {(callers.length > 0 || of === 'others') && (
+          <FilterLinks
+            label="Of"
+            places={Object.entries(OF).map(([whose, label]) => [addressOf(by, whose), label])}
+            here={addressOf(by, of)}
+          />
+        )}
       </div>
       <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
         {(usage) => (

@@ -4,7 +4,13 @@ import { MAX_MICROS, type Micros, readUsd, writeUsd } from '../../../../lib/text
 import type { Endpoint, EndpointPrice } from '../../../domain/endpoints/endpoint.ts'
 import type { EndpointUsage, UsageRow } from '../../../domain/endpoints/endpoint-usage.ts'
 import { invalidField } from '../../../domain/errors.ts'
-import type { LimitsChange, Period, RunLimits, ScopeUse } from '../../../domain/jobs/limits/run-limits.ts'
+import {
+  type LimitsChange,
+  NO_LIMITS,
+  type Period,
+  type RunLimits,
+  type ScopeUse,
+} from '../../../domain/jobs/limits/run-limits.ts'
 
 type ByPeriod<Value> = Readonly<Partial<Record<Period, Value>>>
 
@@ -45,12 +51,12 @@ export function toEndpointPriceView(price: EndpointPrice | null): JsonObject | n
 }
 
 export function toUsageView({ settings, name }: Endpoint, usage: EndpointUsage) {
-  const { from, to, timeZone, by, total, rows, counted } = usage
+  const { from, to, timeZone, by, of, total, rows, counted } = usage
   return {
-    ...{ endpoint: name, from: from.toISOString(), to: to.toISOString(), tz: timeZone, by },
+    ...{ endpoint: name, from: from.toISOString(), to: to.toISOString(), tz: timeZone, by, of },
     total: toSums(total),
     rows: rows.map((row) => ({ key: row.key, ...toSums(row) })),
-    limits: toLimitsUse(settings.limits, counted),
+    limits: toLimitsUse(of === 'own' ? settings.limits : NO_LIMITS, counted),
   }
 }
 
