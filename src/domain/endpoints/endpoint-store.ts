@@ -81,6 +81,8 @@ export interface EndpointStore {
   findVersion(key: EndpointKey, number: number): Promise<EndpointVersion | null>
   /** The versions of this content, by the name of their endpoint. */
   findByHash(accountId: string, hash: string): Promise<readonly { readonly name: string; readonly number: number }[]>
+  /** Those of other accounts that this one may call, by owner and name; a bounded number. */
+  findSharedByHash(accountId: string, hash: string): Promise<readonly (EndpointKey & { readonly number: number })[]>
   /** The newest first, below the given number. */
   listVersions(
     key: EndpointKey,

@@ -132,6 +132,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
   const { findOwn: findAny, ...reach } = createReach(found, versions, {
     find: (key) => store.find(key),
     listShared: (accountId, page) => store.listShared(accountId, page),
+    findSharedByHash: (accountId, hash) => store.findSharedByHash(accountId, hash),
     versions: createVersionReader(store),
     isActive: deps.isActive ?? (() => true),
   })

@@ -39,7 +39,7 @@ export interface Reach {
   resolveToCall(caller: EndpointCaller, reference: string): Promise<Resolved>
   /** Of a further name under which image clients ask for an endpoint; null: nobody's. */
   findByModel(caller: EndpointCaller, model: string): Promise<Endpoint | null>
-  /** Equal content may be published under several names. */
+  /** Equal content may be published under several names: the account's own first, then those of other accounts, as `owner/name`. */
   findByHash(caller: EndpointCaller, hash: string): ReturnType<EndpointStore['findByHash']>
   listVersions(
     caller: EndpointCaller,
@@ -60,6 +60,7 @@ interface OthersEndpoints {
   /** Without what the service offers. */
   readonly find: EndpointStore['find']
   readonly listShared: EndpointStore['listShared']
+  readonly findSharedByHash: EndpointStore['findSharedByHash']
   readonly versions: FindVersion
   /** Whether the account may run anything. */
   readonly isActive: (accountId: string) => boolean
@@ -128,7 +129,7 @@ export function createReach(
       const reachable = await Promise.all(
         found.map(async ({ name, number }) => canReach(caller, await store.find({ ...caller, name }), number)),
       )
-      return found.filter((_, index) => reachable[index])
+      return [...found.filter((_, index) => reachable[index]), ...(await findSharedByHash(others, caller, hash))]
     },
     async listVersions(caller, name, page) {
       const endpoint = await findWithin(caller, name)
@@ -243,6 +244,19 @@ async function listShared(
     if (page.length < limit || listed.length >= limit || last === undefined) return listed.slice(0, limit)
     from = last
   }
+}
+
+async function findSharedByHash(others: OthersEndpoints | null, caller: EndpointCaller, hash: string) {
+  const found = (await others?.findSharedByHash(caller.accountId, hash)) ?? []
+  const places = await Promise.all(
+    found.map(async ({ number, ...key }) => {
+      const endpoint = await others?.find(key)
+      if (endpoint == null || others === null || !isOpenTo(others, caller.accountId, endpoint)) return null
+      const name = `${key.accountId}/${key.name}`
+      return isAmong(numbersWithin(caller, endpoint, name), number) ? { name, number } : null
+    }),
+  )
+  return places.filter((place) => place !== null)
 }
 
 function isOpenTo(others: OthersEndpoints, accountId: string, endpoint: Endpoint): boolean {

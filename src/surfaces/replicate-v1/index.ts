@@ -128,7 +128,8 @@ const HEX = /^(?:sha256:)?([0-9a-f]{64})$/
 async function findVersion({ parts }: ReplicateDeps, context: DoorContext, given: string): Promise<string> {
   const { accountId } = context
   const own = given.startsWith(`${accountId}/`) ? given.slice(accountId.length + 1) : given
-  const [, model = null, version = own] = /^([^:@/]+):(.+)$/.exec(own.startsWith('sha256:') ? '' : own) ?? []
+  const [, model = null, version = own] =
+    /^([^:@/]+(?:\/[^:@/]+)?):(.+)$/.exec(own.startsWith('sha256:') ? '' : own) ?? []
   const hex = HEX.exec(version)?.[1]
   if (hex === undefined) return model === null || version.includes('@') ? version : `${model}@${version}`
   const versions = await parts.endpoints.endpoints.findByHash(context, `sha256:${hex}`)
@@ -252,7 +253,7 @@ function getReplicateVersion(app: FastifyInstance, deps: ReplicateDeps): void {
     const name = namedBy(request, context)
     const { hash } = request.params as { readonly hash: string }
     const reference = await findVersion(deps, context, `${name}:${hash}`)
-    const { version } = await deps.parts.endpoints.endpoints.resolve(context, reference)
+    const { version } = await deps.parts.endpoints.endpoints.resolveToCall(context, reference)
     return sendJson(reply, 200, stringifyLosslessJson(toVersionView(version)))
   })
 }

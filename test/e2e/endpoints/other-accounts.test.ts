@@ -314,6 +314,26 @@ describe('an endpoint that another account may call', () => {
     assert.deepEqual([json.status, json.model], ['succeeded', 'acme/hiding'])
     assert.equal((await friend.call(`/replicate/v1/predictions/${json.id}`)).json.model, 'acme/hiding')
     assert.equal((await predict('stranger')).status, 404)
+    const version = async (tenant: Tenant, given: string) => {
+      const asked = JSON.stringify({ version: given, input: { prompt: 'hash ' } })
+      return tenant.call('/replicate/v1/predictions', { method: 'POST', headers, body: asked })
+    }
+    const hash = json.version
+    for (const given of [hash, `acme/hiding:${hash}`, `acme/hiding:1`, 'acme/hiding@1']) {
+      const made = await version(friend, given)
+      assert.deepEqual(
+        [made.json.status, made.json.model, made.json.version],
+        ['succeeded', 'acme/hiding', hash],
+        given,
+      )
+      assert.equal((await version(stranger, given)).status, 404, given)
+    }
+    const shown = `/replicate/v1/models/acme/hiding/versions/${hash}`
+    assert.equal((await friend.call(shown)).json.id, hash)
+    assert.equal((await stranger.call(shown)).status, 404)
+    const key = await app.admin('POST', '/accounts/friend/keys', { endpoints: ['acme/gated'] })
+    const other = await call(app.url, shown, { headers: { authorization: `Bearer ${key.json.text}` } })
+    assert.equal(other.status, 404)
     assert.equal((await friend.call('/v1/models/acme%2Fhiding')).json.id, 'acme/hiding')
     assert.equal((await stranger.call('/v1/models/acme%2Fhiding')).status, 404)
   })

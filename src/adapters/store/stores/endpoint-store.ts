@@ -72,6 +72,19 @@ const FIND_BY_HASH = query(
   place,
   selectFrom(endpointVersion, 'WHERE account_id = :accountId AND hash = :hash ORDER BY name', place),
 )
+const sharedPlace = pick(endpointVersion, 'accountId', 'name', 'number')
+const FIND_SHARED_BY_HASH = query(
+  'endpoints.findSharedByHash',
+  sharedPlace,
+  selectFrom(
+    endpointVersion,
+    `AS version WHERE hash = :hash AND account_id <> :accountId AND EXISTS (
+       SELECT 1 FROM endpoint_caller AS lent
+       WHERE lent.caller IN (:accountId, '${EVERYONE}') AND lent.account_id = version.account_id AND lent.name = version.name)
+     ORDER BY account_id, name LIMIT 100`,
+    sharedPlace,
+  ),
+)
 const INSERT_VERSION = command('endpoints.insertVersion', insertInto(endpointVersion))
 const summary = pick(endpointVersion, 'number', 'hash', 'note', 'createdAt', 'createdBy', 'required')
 const LIST_VERSIONS = query(
@@ -185,6 +198,9 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
   }),
   findByHash: read(function* (accountId, hash) {
     return yield* all(FIND_BY_HASH, { accountId, hash })
+  }),
+  findSharedByHash: read(function* (accountId, hash) {
+    return yield* all(FIND_SHARED_BY_HASH, { accountId, hash })
   }),
   listVersions: read(function* (key, { before, limit }) {
     return yield* all(LIST_VERSIONS, { ...key, before: before ?? 2_147_483_647, limit })
