@@ -50,8 +50,9 @@ test('every statement finds its rows through an index', () => {
   database.statements.clear()
   prepareWriteOperations(database)
   prepareReadOperations(database)
-  // The one operation whose purpose is to walk everything, asked for by an operator.
-  const others = listStatements().filter(({ name }) => !name.startsWith('ledgerCheck.'))
+  // What walks everything on purpose, asked for by an operator: a check of the ledger, and how many jobs wait. Whether their modules
+  // are loaded depends on the tests before this one.
+  const others = listStatements().filter(({ name }) => !/^(ledgerCheck\..*|deployments\.count)$/.test(name))
   for (const { compiled } of others) if (compiled.sqlite !== null) database.statements.add(compiled.sqlite.text)
   const statements = [...database.statements].filter((sql) => !sql.trim().startsWith('PRAGMA'))
   assert.ok(statements.length > 50)
