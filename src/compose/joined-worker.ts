@@ -12,7 +12,6 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { JoinConfig } from '../config/join-config.ts'
 import type { Secret } from '../config/secrets.ts'
-import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import { createEngineDirectory, type EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import { EnginePublisher } from '../domain/engine/directory/engine-publisher.ts'
 import { createFleet, type Fleet } from '../domain/engine/fleet/fleet.ts'
@@ -26,7 +25,9 @@ import type { Claim } from '../domain/jobs/job-store.ts'
 import { readStoredGraph } from '../domain/jobs/run/run-steps.ts'
 import { openHeartbeat } from '../domain/service-nodes/heartbeat.ts'
 import { createLaneTable } from '../domain/workflows/needs.ts'
+import { createLocalPoolWorkers } from './engines/open-deployments.ts'
 import { type FleetOverrides, openEngineList } from './engines/open-engines.ts'
+import { type JoinedReleases, type JoinReleasesParts, openJoinReleases } from './join/join-releases.ts'
 import { type JoinedService, type JoinParts, openJoin } from './join/open-join.ts'
 import { type Metrics, openMetrics } from './metrics/open-metrics.ts'
 import { openTracing } from './open-tracing.ts'
@@ -42,6 +43,8 @@ interface JoinedWorkerOptions extends Pick<JoinParts, 'key' | 'versions' | 'sign
   readonly overrides?: FleetOverrides
   /** Left out: every pool that the key names. */
   readonly pools?: readonly string[]
+  /** Whether it makes releases and serves them; left out: no. */
+  readonly builds?: Pick<JoinReleasesParts, 'secrets' | 'builder'>
 }
 
 export interface JoinedWorker extends AsyncDisposable {
@@ -70,10 +73,12 @@ export async function startJoinedWorker(
   const { tracer, log } = opening.use(await openTracing(config.traces, { headers, version, log: options.log }))
   const service = opening.use(await openJoin(join, { ...options, tracer }))
   const pools = choosePools(service.hello.pools, options.pools)
+  const releases = await openReleases(config, { service, options, log, opening })
   const { clock, engines } = service
   const about = () => ({
     ...{ version, host: hostname() },
     workers: Object.fromEntries(pools.map((pool) => [pool, config.jobs.workers])),
+    ...(releases !== null && { machine: releases.report() }),
   })
   const heartbeat = opening.use(
     await openHeartbeat({ store: engines.nodes, nodeId: service.instanceId, about, clock, log }),
@@ -90,33 +95,30 @@ export async function startJoinedWorker(
     onClaimed: createLearnLane(directory),
   })
   const storageWatch = opening.use(createStorageWatch({ fleet, hasRoom: service.hasRoomFor, log }))
-  const workers = pools.map((pool) =>
+  const createPoolWorker = (pool: string, count = config.jobs.workers) =>
     createWorker({
       ...toWorkerDeps(config, { service, fleet }),
-      storageWatch,
-      store: jobs,
-      observer: metrics.observer,
-      pool,
-      tracer,
-      log,
-    }),
-  )
+      ...{ storageWatch, store: jobs, observer: metrics.observer, pool, workers: count, tracer, log },
+    })
+  const workers = pools.map((pool) => createPoolWorker(pool))
+  const copyWorkers = createCopyWorkers({ createPoolWorker, endPool: (pool) => jobs.endPool(pool) })
   opening.defer(() => stopAll(0))
   opening.use(followWishes(engines, { fleet, workers, timeoutMs: config.jobs.drainTimeoutMs, log }))
-  const unsubscribe = fleet.onChange(() => jobs.offersChanged(fleet.offers(DEFAULT_POOL)))
-  opening.defer(unsubscribe)
+  opening.defer(fleet.onChange(() => jobs.offersChanged((pool) => fleet.offers(pool))))
 
   let isStopping = false
   async function stopAll(withinMs: number): Promise<void> {
     isStopping = true
+    releases?.withdraw()
     const deadline = new Date(clock.now().getTime() + withinMs)
     // Questions that wait are taken back meanwhile; a service that does not answer must not hold up the end.
     const ended = jobs.end()
-    await Promise.all(workers.map((worker) => worker.drain({ deadline })))
+    await Promise.all([...workers, copyWorkers].map((worker) => worker.drain({ deadline })))
     await settlesWithin(ended, TAKE_BACK_MS)
   }
 
-  const countRunning = () => workers.reduce((sum: number, worker: Worker) => sum + worker.stats().running, 0)
+  const countRunning = () =>
+    workers.reduce((sum: number, worker: Worker) => sum + worker.stats().running, copyWorkers.running())
   metrics.watch({
     ...{ nodeId: service.instanceId, runningHere: countRunning, engines: () => fleet.status() },
     // It serves no stream and has no store.
@@ -126,6 +128,7 @@ export async function startJoinedWorker(
   await publish()
   heartbeat.start()
   for (const worker of workers) worker.start()
+  if (releases !== null) opening.use(releases.start({ fleet, heartbeat, workers: copyWorkers, tracer }))
   const running = opening.move()
   return {
     instanceId: service.instanceId,
@@ -137,6 +140,35 @@ export async function startJoinedWorker(
     isReady: () => !isStopping && heartbeat.steadyForMs() > 0,
     drain: () => stopAll(config.jobs.drainTimeoutMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+interface ReleaseParts extends Pick<FleetParts, 'service' | 'options' | 'opening'> {
+  readonly log: Log
+}
+
+async function openReleases(config: Config, parts: ReleaseParts): Promise<JoinedReleases | null> {
+  const { service, options, log, opening } = parts
+  const { builder } = config
+  if (options.builds === undefined || builder === null) return null
+  return opening.use(await openJoinReleases(config, { builder }, { ...options.builds, ...options, service, log }))
+}
+
+interface CopyWorkerParts {
+  readonly createPoolWorker: (pool: string, workers: number) => Worker
+  /** Takes back what waits at the service. */
+  readonly endPool: (pool: string) => Promise<void>
+}
+
+/** Those who take the jobs of copies; they come and go. */
+function createCopyWorkers({ createPoolWorker, endPool }: CopyWorkerParts) {
+  const none = () => ({ workers: 0, running: 0, isDraining: false })
+  const local = createLocalPoolWorkers({ createPoolWorker, commonWorker: { stats: none } })
+  return {
+    ...local,
+    async stop(pool: string, options: { readonly deadline: Date }): Promise<void> {
+      await Promise.all([endPool(pool), local.stop(pool, options)])
+    },
   }
 }
 

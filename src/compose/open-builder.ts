@@ -14,10 +14,10 @@ import { ConfigError } from '../config/config-error.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { BlobStore } from '../domain/assets/blob-store.ts'
 import type { BlobKind } from '../domain/environments/blob.ts'
-import { type BringRelease, createBringRelease } from '../domain/environments/bring-release.ts'
+import { type BringRelease, createBringRelease, type FindReleaseParts } from '../domain/environments/bring-release.ts'
 import { createBuildLoop } from '../domain/environments/build-loop.ts'
 import { type Builder, BuildFailure } from '../domain/environments/builder.ts'
-import type { BuildTarget } from '../domain/environments/definition.ts'
+import { type BuildTarget, readTarget, targetText } from '../domain/environments/definition.ts'
 import { cudaOfDriver } from '../domain/environments/fit.ts'
 import type { PackRegistry } from '../domain/environments/pack-registry.ts'
 import type { Store } from '../domain/store.ts'
@@ -49,15 +49,20 @@ export interface OpenedBuilder extends AsyncDisposable {
   start(): void
 }
 
-async function openConfigured({ builder: given, fleet }: Pick<Config, 'builder' | 'fleet'>, parts: BuilderParts) {
-  if (given === null) return null
+type ConfiguredParts = Pick<BuilderParts, 'secrets' | 'network' | 'version' | 'log'>
+
+/** Throws ConfigError. */
+export async function openConfiguredBuilder(
+  { builder: given, fleet }: { readonly builder: BuilderConfig; readonly fleet: Pick<Config['fleet'], 'weights'> },
+  parts: ConfiguredParts,
+): Promise<Builder & AsyncDisposable> {
   const isRoot = process.getuid?.() === 0
   if (given.user === null && isRoot)
     parts.log.warn({}, 'builds run as the administrator of this machine; name another user in "user" of builder')
   return openBuilder({
     ...given,
     packages: given,
-    targets: given.targets?.map(toTarget) ?? targetsOfMachine(),
+    targets: given.targets?.map(readTarget) ?? targetsOfMachine(),
     cuda: readCuda(),
     headers: new Map(Object.entries(JSON.parse(parts.secrets.builderHeaders?.reveal() ?? '{}'))),
     network: parts.network ?? publicInternet,
@@ -73,13 +78,24 @@ export async function openBuilderOf(
   parts: BuilderParts,
 ): Promise<OpenedBuilder> {
   const { store, clock, log } = parts
-  const builder = parts.given ?? (await openConfigured(config, parts))
+  const { builder: configured, fleet } = config
+  const builder =
+    parts.given ?? (configured === null ? null : await openConfiguredBuilder({ builder: configured, fleet }, parts))
   if (builder === null)
     return { builder: null, bring: null, registry: null, cuda: null, start() {}, async [Symbol.asyncDispose]() {} }
   const { registry: source = null, origins = [] } = config.builder ?? {}
   const registry = source === null ? null : openRegistry(source, { network: parts.network ?? publicInternet, origins })
   const open = (accountId: string, blobId: string, kind: BlobKind) => openBlob(parts, accountId, { blobId, kind })
-  const bringing = createBringRelease({ store: store.builds, builder, openBlob: open, log })
+  const find: FindReleaseParts = async (accountId, releaseId, target) => {
+    const release = await store.builds.findRelease(accountId, releaseId)
+    const made = release?.artifacts.find(
+      (each) => each.status === 'ready' && targetText(each.target) === targetText(target),
+    )
+    if (release === null || made?.lock == null) return null
+    const { definition } = release
+    return { definition, lock: made.lock, openBlob: (blobId, kind) => open(accountId, blobId, kind) }
+  }
+  const bringing = createBringRelease({ find, builder, log })
   const loop = createBuildLoop({
     ...{ queue: store.artifacts, builder, builderId: parts.builderId, newId: newUuidV4, clock, log },
     openBlob: open,
@@ -112,15 +128,10 @@ async function openBlob(
   return blobs.open(hash)
 }
 
-function toTarget(text: string): BuildTarget {
-  const [os, gpu] = text.split('/')
-  return { os, gpu } as BuildTarget
-}
-
 const DRIVER = '/proc/driver/nvidia/version'
 
 /** The newest CUDA that the driver of this machine runs, by its first number; null: there is none that says so. */
-function readCuda(): number | null {
+export function readCuda(): number | null {
   const text = existsSync(DRIVER) ? readFileSync(DRIVER, 'utf8') : ''
   const [version] = /\b\d{3,4}\.\d+(?:\.\d+)?\b/.exec(text) ?? []
   return version === undefined ? null : cudaOfDriver(version)

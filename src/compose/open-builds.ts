@@ -7,11 +7,13 @@ import type { BuildsConfig } from '../config/blocks/jobs-config.ts'
 import type { SigningKey } from '../domain/assets/signed-url.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import { createBlobLinks } from '../domain/environments/blob-links.ts'
-import { targetOfClass, whyNoEngine } from '../domain/environments/fit.ts'
+import { whyNoEngine } from '../domain/environments/fit.ts'
 import { createManageBlobs } from '../domain/environments/manage-blobs.ts'
 import { createManageBuilds } from '../domain/environments/manage-builds.ts'
 import { createResolveReferences } from '../domain/environments/resolve.ts'
 import type { Store } from '../domain/store.ts'
+import { createFindStartable } from './engines/copy-engines.ts'
+import type { JoinedMachines } from './engines/joined-machines.ts'
 import { NO_RELEASES, type ReleasesHere } from './engines/open-released.ts'
 import type { OpenedBuilder } from './open-builder.ts'
 import type { OpenedBlobs } from './storage/open-blobs.ts'
@@ -68,7 +70,13 @@ export function openReleasesHere(
   {
     store,
     building: { builder, bring, cuda },
-  }: { readonly store: Pick<Store, 'builds'>; readonly building: OpenedBuilder },
+    machines,
+  }: {
+    readonly store: Pick<Store, 'builds'>
+    readonly building: OpenedBuilder
+    /** Those that joined; null: none can. */
+    readonly machines: Pick<JoinedMachines, 'list'> | null
+  },
 ): ReleasesHere {
   if (builder === null || bring === null || allowed.length === 0) return NO_RELEASES
   const { targets } = builder
@@ -79,18 +87,18 @@ export function openReleasesHere(
         if (release === null) return null
         const { id, buildId, version, artifacts } = release
         const sizeBytes = artifacts.find(({ status }) => status === 'ready')?.sizeBytes ?? null
-        const whyNot = (gpuClass: string) => whyNoEngine(artifacts, gpuClass, { targets, cuda })
+        const all = [{ targets, cuda }, ...((await machines?.list()) ?? [])]
+        const whyNot = (gpuClass: string) => {
+          const reasons = all.map((machine) => whyNoEngine(artifacts, gpuClass, machine))
+          return reasons.includes(null) ? null : (reasons[0] ?? null)
+        }
         return { id, buildId, version, whyNot, sizeBytes }
       },
     },
-    async find(releaseId, gpuClass) {
-      const target = targetOfClass(gpuClass, builder)
-      const folder = target === null ? null : await builder.find(releaseId, target)
-      return folder === null ? null : { ...folder, isForCpu: target?.gpu === 'cpu' }
-    },
+    find: createFindStartable(builder),
     bring,
     mayDeploy: createMayBuild(allowed),
-    kinds: [...new Set(targets.map(({ gpu }) => gpu))],
+    targets,
   }
 }
 

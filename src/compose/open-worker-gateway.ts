@@ -10,6 +10,7 @@ import { WORKERS_ACCOUNT_ID } from '../domain/accounts/account.ts'
 import { createApiKeys } from '../domain/accounts/keys/api-keys.ts'
 import { type KeyRing, openKeyRing } from '../domain/accounts/keys/key-ring.ts'
 import type { SigningKey } from '../domain/assets/signed-url.ts'
+import type { MachinePlans } from '../domain/deployments/released/shared-copies.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import type { RunModel } from '../domain/engine/model-port.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
@@ -67,6 +68,7 @@ interface GatewayParts {
   readonly jobs: Pick<JobActions, 'runTerms'>
   readonly assets: Pick<AssetActions, 'quota' | 'hasBlob' | 'storeHeld'>
   readonly blobs: OpenedBlobs['blobs']
+  readonly plans: Pick<MachinePlans, 'read'>
   readonly bus: EventBus<LiveEvent>
   readonly directory: EngineDirectory
   readonly follow: () => Promise<void>
@@ -90,6 +92,10 @@ export function openWorkerGateway({
     ...parts,
     ...jobs.runTerms,
     store: store.jobs,
+    builds: store.builds,
+    buildBlobs: store.buildBlobs,
+    bytes: parts.blobs,
+    usedReleases: () => store.released.usedReleases(),
     assets: store.assets,
     hasBlob: assets.hasBlob,
     outputCheck: { ...outputCheck, storeHeld: assets.storeHeld },

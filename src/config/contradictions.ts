@@ -113,16 +113,17 @@ function refuseIdleness(values: SettingValues, { where }: SettingOrigins, named:
 }
 
 function refuseFleetContradictions(values: SettingValues, origins: SettingOrigins): void {
-  const { comfyui: urls, comfyuiLaunch: commands, role, embedded } = values
+  const { comfyui: urls, comfyuiLaunch: commands, role, embedded, builder, releaseEngines } = values
+  const startsReleases = builder !== null && releaseEngines > 0
   const twice = urls.find((url, index) => urls.indexOf(url) !== index)
   if (twice !== undefined) {
     throw new ConfigError(
       `comfyui names ${quote(twice)} twice (from ${origins.where('comfyui')}); name each server once`,
     )
   }
-  if (role !== 'api' && embedded === 'off' && urls.length + commands.length === 0) {
+  if (role !== 'api' && embedded === 'off' && urls.length + commands.length === 0 && !startsReleases) {
     throw new ConfigError(
-      `embedded = "off" (from ${origins.where('embedded')}) leaves no engine; name a server with --comfyui or --comfyui-launch`,
+      `embedded = "off" (from ${origins.where('embedded')}) leaves no engine; name a server with --comfyui or --comfyui-launch, or let it serve releases with --builder`,
     )
   }
   if (commands.length > 0) return

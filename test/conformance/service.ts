@@ -213,7 +213,7 @@ const RELEASES: ReleasesHere = {
   find: async () => null,
   bring: async () => ({ place: 'gone' as const, reason: 'no engine is started here' }),
   mayDeploy: () => true,
-  kinds: ['cpu'],
+  targets: [{ os: 'linux', gpu: 'cpu' }],
 }
 const CPU = { gpuClass: 'cpu', region: 'local' }
 

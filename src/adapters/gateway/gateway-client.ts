@@ -15,6 +15,8 @@ export interface Hello {
   readonly protocol_versions: readonly number[]
   readonly key_id: string
   readonly pools: readonly string[]
+  /** Absent: the service is older than this right. */
+  readonly builds?: boolean
   readonly lease_ms: number
   readonly max_wait_ms: number
   readonly piece_bytes: number

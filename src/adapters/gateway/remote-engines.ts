@@ -1,7 +1,9 @@
 /** The registry of engines and the list of processes, as far as a joined worker has a part in them. */
 
+import type { WantedCopy } from '../../domain/deployments/released/copy-engines.ts'
 import type { EngineRegistry, EngineWill } from '../../domain/engine/directory/engine-registry.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { MachineReport } from '../../domain/service-nodes/machine-report.ts'
 import type { NodeStore } from '../../domain/service-nodes/node-store.ts'
 import { writeEngine } from '../../domain/workers/wire/engine-wire.ts'
 import type { GatewayClient } from './gateway-client.ts'
@@ -14,13 +16,25 @@ interface EnginesAnswer {
 interface BeatAnswer {
   readonly live: readonly string[]
   readonly time_ms: number
+  /** Only for a machine that said what it is. */
+  readonly copies?: readonly {
+    readonly pool: string
+    readonly release_id: string
+    readonly gpu_class: string
+    readonly engines: number
+  }[]
 }
+
+/** What the machine is to have. Whose release it is, is the service's business. */
+export type AssignedCopy = Omit<WantedCopy, 'accountId'>
 
 interface RemoteEngines {
   readonly registry: Pick<EngineRegistry, 'publish' | 'putCatalog' | 'leave'>
   readonly nodes: Pick<NodeStore, 'beat' | 'leave' | 'list'>
   /** Called once for each wish of an operator, and with the present ones at the start. */
   onWish(listener: (engineId: string, will: EngineWill) => void): void
+  /** As the service said with the latest beat; null: it has said nothing yet. */
+  assigned(): readonly AssignedCopy[] | null
   readTime(): Promise<Date>
 }
 
@@ -33,6 +47,7 @@ export function createRemoteEngines(
   const catalogs = new Map<string, string>()
   const obeyed = new Map<string, number>()
   let live: readonly string[] = []
+  let assigned: readonly AssignedCopy[] | null = null
   let tell: (engineId: string, will: EngineWill) => void = () => {}
 
   async function putCatalog(hash: string, text: string): Promise<void> {
@@ -75,13 +90,14 @@ export function createRemoteEngines(
       leave,
     },
     nodes: {
-      async beat({ about: { version, host, workers } }) {
+      async beat({ about: { version, host, workers, machine } }) {
         const answer = await client.call<BeatAnswer>({
           method: 'POST',
           path: '/beats',
-          json: { version, host, workers, live_node: liveNode() },
+          json: { version, host, workers, live_node: liveNode(), ...(machine && { machine: writeMachine(machine) }) },
         })
         live = answer?.live ?? []
+        if (machine !== undefined) assigned = (answer?.copies ?? []).map(readAssigned)
         // Names of work are for processes of the service, and the time is asked for on its own.
         return { time: null, held: [] }
       },
@@ -96,6 +112,23 @@ export function createRemoteEngines(
     onWish(listener) {
       tell = listener
     },
+    assigned: () => assigned,
     readTime: async () => new Date((await client.hello()).time_ms),
   }
+}
+
+const MAX_TEXT = 4000
+
+function writeMachine({ freeBytes, copies, ...machine }: MachineReport) {
+  const cut = (text: string | null) => text?.slice(0, MAX_TEXT) ?? null
+  return {
+    ...machine,
+    free_bytes: freeBytes,
+    copies: copies.map((copy) => ({ ...copy, reason: cut(copy.reason), failure: cut(copy.failure) })),
+  }
+}
+
+function readAssigned(fields: NonNullable<BeatAnswer['copies']>[number]): AssignedCopy {
+  const { pool, release_id: releaseId, gpu_class: gpuClass, engines } = fields
+  return { pool, releaseId, gpuClass, engines }
 }

@@ -125,42 +125,52 @@ interface Input {
   readonly lease: Lease
 }
 
-/** From `start` on; a connection that breaks is an outage. */
-async function* readFrom(
+/** Bytes of the service, read on from where a connection broke. `sizeBytes`: null: as the service says. Rejects when there are fewer. */
+export async function* readOn(
   client: RemoteFilesDeps['client'],
-  { lease, hash }: Input,
-  start: number,
+  path: string,
+  sizeBytes: number | null,
 ): AsyncGenerator<Uint8Array> {
-  const path = `/jobs/${lease.jobId}/inputs/${hash}?lease_id=${lease.leaseId}`
-  const range = start === 0 ? {} : { range: `bytes=${start}-` }
-  const { body } = await client.open({ method: 'GET', path, ...range, withinMs: TRANSFER_MS })
-  try {
-    yield* body as AsyncIterable<Uint8Array>
-  } catch (error) {
-    throw storeUnavailable(error)
-  }
-}
-
-async function* readInput({ client, held, blake3 }: RemoteFilesDeps, input: Input): AsyncGenerator<Uint8Array> {
-  const { hash } = input
-  const sizeBytes = held.mustFindInput(hash)
-  const hasher = blake3.createHasher()
   const backoff = createBackoff({ firstMs: 250, maxMs: 4000 })
+  let total = sizeBytes
   let read = 0
-  for (let tries = 1; read < sizeBytes; ) {
+  for (let tries = 1; total === null || read < total; ) {
     try {
-      for await (const chunk of readFrom(client, input, read)) {
+      const range = read === 0 ? {} : { range: `bytes=${read}-` }
+      const { headers, body } = await client.open({ method: 'GET', path, ...range, withinMs: TRANSFER_MS })
+      total ??= Number(headers['content-length'])
+      for await (const chunk of asOutages(body)) {
         read += chunk.byteLength
-        hasher.update(chunk)
         tries = 1
         yield chunk
       }
-      if (read < sizeBytes) throw storeUnavailable(new Error('an input ended early'))
+      if (read < total) throw storeUnavailable(new Error('a file ended early'))
     } catch (error) {
       if (!isStoreAway(error) || tries >= READ_TRIES) throw error
       tries++
       await sleep(backoff.nextMs())
     }
+  }
+}
+
+/** A connection that breaks is an outage. */
+async function* asOutages(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body
+  } catch (error) {
+    throw storeUnavailable(error)
+  }
+}
+
+async function* readInput(
+  { client, held, blake3 }: RemoteFilesDeps,
+  { hash, lease }: Input,
+): AsyncGenerator<Uint8Array> {
+  const hasher = blake3.createHasher()
+  const path = `/jobs/${lease.jobId}/inputs/${hash}?lease_id=${lease.leaseId}`
+  for await (const chunk of readOn(client, path, held.mustFindInput(hash))) {
+    hasher.update(chunk)
+    yield chunk
   }
   if (hasher.digest() !== hash)
     throw new ServiceError('output_unavailable', 'an input arrived with other bytes than it has')

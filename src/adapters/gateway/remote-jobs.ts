@@ -121,9 +121,15 @@ export class RemoteJobs implements RunStore {
   }
 
   /** Takes questions back that wait with engines which are not offered any more. */
-  offersChanged(offers: readonly EngineOffer[]): void {
-    const now = this.#signatureOf(offers)
-    for (const scout of this.#scouts.values()) scout.cancel(now)
+  offersChanged(offersOf: (pool: string) => readonly EngineOffer[]): void {
+    for (const [pool, scout] of this.#scouts) scout.cancel(this.#signatureOf(offersOf(pool)))
+  }
+
+  /** Asks for no work of a pool any more. */
+  async endPool(pool: string): Promise<void> {
+    const scout = this.#scouts.get(pool)
+    this.#scouts.delete(pool)
+    await scout?.end()
   }
 
   /** Asks for nothing more, and gives back what no run has taken. */

@@ -66,6 +66,7 @@ export interface ShownKeyWire extends KeyWire {
 export interface WorkerKeyWire extends Omit<KeyWire, 'account_id' | 'scopes' | 'endpoints' | 'previous_until'> {
   readonly pools: readonly string[]
   readonly credentials: boolean
+  readonly builds: boolean
 }
 
 export interface ShownWorkerKeyWire extends WorkerKeyWire {

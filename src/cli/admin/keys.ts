@@ -175,6 +175,10 @@ export function addWorkerKeys(program: Command, terminal: Terminal, finish: Fini
         '--credentials',
         'its runs get the credentials that came with their jobs: partner nodes of ComfyUI need them',
       )
+      .option(
+        '--builds',
+        'its machines may make releases of accounts and serve them, which runs code of these accounts',
+      )
       .option('--name <text>', 'a name for people, such as that of the machine')
       .option(...EXPIRES_OPTION),
     { ask: createWorkerKey, show: showNewWorkerKey },
@@ -197,15 +201,25 @@ function createWorkerKey(client: AdminClient, options: Options): Promise<ShownWo
   return client.call('POST', KEYS_PATH, {
     ...toKeyBody(options, 'pools'),
     ...(options['credentials'] === true && { credentials: true }),
+    ...(options['builds'] === true && { builds: true }),
   })
 }
 
-function showNewWorkerKey({ text, id, pools, credentials, expires_at, takes_workers }: ShownWorkerKeyWire): string {
+function showNewWorkerKey({
+  text,
+  id,
+  pools,
+  credentials,
+  builds,
+  expires_at,
+  takes_workers,
+}: ShownWorkerKeyWire): string {
   return toPairs([
     ...toShownOnce(text),
     ['id', id],
     ['pools', pools],
     ['credentials', credentials ? 'its runs get those of their jobs' : 'none'],
+    ['builds', builds ? 'its machines may make and serve releases' : 'none'],
     ['expires', expires_at ?? 'never'],
     ...(takes_workers ? [] : ([['', 'restart the service: it was started without worker keys']] as const)),
   ])

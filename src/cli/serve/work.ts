@@ -28,6 +28,10 @@ create), through outbound connections alone:
 
   ATELIER_WORKER_TOKEN=atl_… atelier work --join https://api.example.com --comfyui http://127.0.0.1:8188
 
+With --builds on, and a key that was made with --builds, it also makes the environments of releases and serves deployments on them:
+
+  ATELIER_WORKER_TOKEN=atl_… atelier work --join https://api.example.com --builds on --release-engines 1 --embedded off
+
 A worker with the database listens for /healthz, /readyz and /metrics alone. SIGTERM lets runs finish within --drain-timeout; the rest goes back to the
 queue. \`atelier nodes\` lists the workers of a service.`
 
@@ -41,6 +45,10 @@ export function addWork(program: Command, terminal: Terminal, finish: Finish): v
     .option('--token-file <file>', `a file with the worker key, for --join (or env ${OTHER_ENV.workerToken})`)
     .option('--token <key>', 'the worker key itself; every user of this machine can see it, so prefer the two above')
     .option(
+      '--builds <when>',
+      'on: make the releases that the service says and serve them here, with --join (docs/builders.md)',
+    )
+    .option(
       '--allow-plain-http',
       'join an address without TLS that is not of this machine, on a network that you trust',
     )
@@ -50,9 +58,16 @@ export function addWork(program: Command, terminal: Terminal, finish: Finish): v
     )
     .addHelpText('after', EXAMPLES)
     .action(async (options: Record<string, unknown>) => {
-      const { join, token, tokenFile, allowPlainHttp, health, ...settings } = options
+      const { join, token, tokenFile, allowPlainHttp, health, builds = 'off', ...settings } = options
+      if (builds !== 'on' && builds !== 'off') throw new CommandError('--builds must be on or off', EXIT.usage)
+      if (typeof join !== 'string' && builds === 'on')
+        throw new CommandError(
+          '--builds is for --join; a worker with the database builds by its setting builder',
+          EXIT.usage,
+        )
       if (typeof join !== 'string') return finish(await serve({ ...settings, role: 'worker' }, terminal))
-      finish(await workJoined({ join, token, tokenFile, allowPlainHttp, health } as JoinFlags, settings, terminal))
+      const flags = { join, token, tokenFile, allowPlainHttp, health } as JoinFlags
+      finish(await workJoined(flags, { settings, builds: builds === 'on' }, terminal))
     })
 }
 
@@ -63,14 +78,15 @@ function isOffered(name: SettingName): boolean {
 
 async function workJoined(
   flags: JoinFlags,
-  settings: Readonly<Record<string, unknown>>,
+  { settings, builds }: { readonly settings: Readonly<Record<string, unknown>>; readonly builds: boolean },
   terminal: Terminal,
 ): Promise<number> {
   const { join, key } = readJoin(flags, terminal.env)
-  const loaded = loadConfig({
-    ...{ flags: settings, env: terminal.env, cwd: terminal.cwd },
-    isMeant: isMeantForJoined,
-  })
+  const load = (given: Readonly<Record<string, unknown>>) =>
+    loadConfig({ ...{ flags: given, env: terminal.env, cwd: terminal.cwd }, isMeant: isMeantForJoined })
+  // Without an engine of its own it is complete only with a builder.
+  const isNamed = !builds || load({ ...settings, embedded: 'auto' }).config.builder !== null
+  const loaded = load(isNamed ? settings : { ...settings, builder: 'on' })
   printWarnings(loaded, terminal)
   const { config, secrets } = loaded
   await using logs = openLog(config.log, { descriptor: terminal.stderr.fd, isTerminal: terminal.stderr.isTTY })
@@ -88,7 +104,7 @@ async function workJoined(
     const { pools } = config.jobs
     const { traceHeaders } = secrets
     const common = { key, traceHeaders, log, version: readVersion(), signal: stopped.signal }
-    const options = { ...common, ...(pools !== null && { pools }) }
+    const options = { ...common, ...(pools !== null && { pools }), ...(builds && { builds: { secrets } }) }
     const starting = startJoinedWorker(config, join, options)
     await using worker = await starting.catch((error: unknown) => {
       if (stopped.signal.aborted) return null
@@ -103,6 +119,7 @@ async function workJoined(
         `Atelier ${readVersion()} works for ${join.urls.join(', ')}`,
         `  pools         ${worker.pools.join(', ')}`,
         `  engines       ${engines.join(', ')}`,
+        ...(builds ? [`  releases      up to ${config.fleet.copies.room} engines`] : []),
         ...(health === null ? [] : [`  health        ${health.url}/healthz`]),
         '  stop          Ctrl-C',
       ].join('\n'),

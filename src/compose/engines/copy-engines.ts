@@ -6,11 +6,13 @@ import type { Log } from '../../../lib/log.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import type { ComfyBounds, Equip } from '../../adapters/engines/comfyui/comfy-bounds.ts'
 import { SleepingEngine } from '../../adapters/engines/comfyui/launch/sleeping-engine.ts'
+import type { FleetConfig } from '../../config/blocks/fleet-config.ts'
 import type { CopyEngines, CopyState, WantedCopy } from '../../domain/deployments/released/copy-engines.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { RememberedEngine } from '../../domain/engine/fleet/fleet-member.ts'
 import type { BringRelease, ReleasePlace } from '../../domain/environments/bring-release.ts'
-import type { ReleaseFolder } from '../../domain/environments/builder.ts'
+import type { Builder, ReleaseFolder } from '../../domain/environments/builder.ts'
+import { targetOfClass } from '../../domain/environments/fit.ts'
 
 import { toCopyEngineName } from './open-directory.ts'
 
@@ -18,6 +20,24 @@ import { toCopyEngineName } from './open-directory.ts'
 export interface StartableRelease extends ReleaseFolder {
   /** They compute without a graphics card. */
   readonly isForCpu: boolean
+}
+
+export function createFindStartable(builder: Pick<Builder, 'targets' | 'find'>): CopyEnginesParts['findRelease'] {
+  return async (releaseId, gpuClass) => {
+    const target = targetOfClass(gpuClass, builder)
+    const folder = target === null ? null : await builder.find(releaseId, target)
+    return folder === null ? null : { ...folder, isForCpu: target?.gpu === 'cpu' }
+  }
+}
+
+/** How long engines of releases may be silent, as those of the fleet. */
+export function toCopyBounds(fleet: FleetConfig): Partial<ComfyBounds> {
+  return {
+    unreachableMs: fleet.lostAfterMs,
+    stallMs: fleet.stallAfterMs,
+    idleMs: fleet.idleAfterMs,
+    queueStillMs: fleet.queueAfterMs,
+  }
 }
 
 interface CopyEnginesParts {
@@ -74,6 +94,10 @@ export class CopyProcesses implements CopyEngines, AsyncDisposable {
     }
     for (const { down } of listed) for (const engine of down) this.#bringDown(engine)
     for (const { up } of listed) for (const engine of up) this.#bringUp(engine)
+  }
+
+  letGo(): Promise<void> {
+    return this.keep([])
   }
 
   look(pool: string): CopyState {

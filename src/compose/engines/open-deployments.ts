@@ -148,7 +148,7 @@ interface LocalPoolWorkersDeps {
   readonly commonWorker: Pick<Worker, 'stats'>
 }
 
-function createLocalPoolWorkers({ createPoolWorker, commonWorker }: LocalPoolWorkersDeps): LocalPoolWorkers {
+export function createLocalPoolWorkers({ createPoolWorker, commonWorker }: LocalPoolWorkersDeps): LocalPoolWorkers {
   const started = new Map<string, Worker>()
   const locks = createKeyedLock()
   let isDraining = false

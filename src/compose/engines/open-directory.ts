@@ -157,9 +157,11 @@ function createFollowed(parts: DirectoryParts, contested: EngineLeases | null) {
   const { engines } = store
   const poolsOf = (engineId: string) => {
     const copy = copyPoolOf(engineId)
-    if (copy !== null) return new Set([copy])
     const keyId = keyIdOf(engineId)
-    return keyId === null ? 'every' : (workerKeys?.find(keyId)?.pools ?? null)
+    if (keyId === null) return copy === null ? 'every' : new Set([copy])
+    const worker = workerKeys?.find(keyId) ?? null
+    if (copy !== null) return worker?.hasBuilds === true ? new Set([copy]) : null
+    return worker?.pools ?? null
   }
   if (contested !== null) {
     const readSign = () => parts.glance?.()?.engines ?? null

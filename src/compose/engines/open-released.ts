@@ -5,7 +5,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createDoorbell, sleep } from '../../../lib/waiting/sleep.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
-import { type ComputeKind, toRegions } from '../../domain/deployments/released/compute.ts'
+import { toRegions } from '../../domain/deployments/released/compute.ts'
 import type { CopyEngines } from '../../domain/deployments/released/copy-engines.ts'
 import { createCopyKeeper } from '../../domain/deployments/released/copy-keeper.ts'
 import { ReleasedDeployments } from '../../domain/deployments/released/released-deployments.ts'
@@ -13,11 +13,13 @@ import type { ReleaseSource } from '../../domain/deployments/released/releases.t
 import { readCopyPool } from '../../domain/engine/copy-pool.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { BringRelease } from '../../domain/environments/bring-release.ts'
+import type { BuildTarget } from '../../domain/environments/definition.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { Store } from '../../domain/store.ts'
 import type { StartableRelease } from './copy-engines.ts'
+import type { JoinedMachines } from './joined-machines.ts'
 
 /** Releases, as far as deployments need them. */
 export interface ReleasesHere {
@@ -27,8 +29,8 @@ export interface ReleasesHere {
   /** Begins to make it here, where it can be. */
   readonly bring: BringRelease['bring']
   readonly mayDeploy: (accountId: string) => boolean
-  /** What releases can be built for. */
-  readonly kinds: readonly ComputeKind[]
+  /** What releases can be built for, which is what engines here run on. */
+  readonly targets: readonly BuildTarget[]
 }
 
 /** Nobody may deploy anything. */
@@ -37,7 +39,7 @@ export const NO_RELEASES: ReleasesHere = {
   find: async () => null,
   bring: async () => ({ place: 'gone', reason: 'nothing is built or deployed on this machine' }),
   mayDeploy: () => false,
-  kinds: [],
+  targets: [],
 }
 
 interface ReleasedParts {
@@ -49,6 +51,8 @@ interface ReleasedParts {
   readonly bus: Pick<EventBus<LiveEvent>, 'onWork'>
   /** null: no engine of a release is started by this process. */
   readonly engines: (CopyEngines & AsyncDisposable) | null
+  /** Those that joined; null: none can. */
+  readonly machines: JoinedMachines | null
   readonly workers: Parameters<typeof createCopyKeeper>[0]['workers'] | null
   readonly leadership: Leadership
   readonly idleMs: number
@@ -65,16 +69,19 @@ const GAP_MS = 100
 const DRAIN_MAX_MS = 60_000
 
 export function openReleased(parts: ReleasedParts) {
-  const { store, releases, deployments, fleet, engines, clock } = parts
+  const { store, releases, deployments, fleet, engines, machines, clock } = parts
   const bell = createDoorbell()
   const onChanged = async () => {
     await deployments?.refresh()
     bell.ring()
   }
-  const listCompute = () => {
+  const listCompute = async () => {
     const up = fleet.status().filter(({ id }) => readCopyPool(id.split('/')[0] ?? '') !== null)
-    const freeRoom = (engines?.room ?? 0) - up.filter(({ state }) => state !== 'starting').length
-    return toRegions({ devices: fleet.devices(), kinds: releases.kinds, memoryBytes: totalmem(), freeRoom })
+    const joined = (await machines?.list()) ?? []
+    const upElsewhere = joined.flatMap(({ copies }) => copies).reduce((sum, copy) => sum + copy.up, 0)
+    const freeRoom = (engines?.room ?? 0) - upElsewhere - up.filter(({ state }) => state !== 'starting').length
+    const kinds = new Set([releases, ...joined].flatMap(({ targets }) => targets.map(({ gpu }) => gpu)))
+    return toRegions({ devices: fleet.devices(), kinds: [...kinds], memoryBytes: totalmem(), freeRoom })
   }
   const released = new ReleasedDeployments({
     ...{ store: store.released, releases: releases.source, mayDeploy: releases.mayDeploy, listCompute, clock },
@@ -123,7 +130,7 @@ function startLooking(parts: ReleasedParts, { bell, onChanged }: Looking) {
 
   async function look(): Promise<void> {
     try {
-      if (!leadership.isHeld()) return await engines?.keep([])
+      if (!leadership.isHeld()) return await engines?.letGo()
       await deployments?.refresh()
       await keeper.look()
     } catch (error) {

@@ -57,6 +57,7 @@ export async function openJoin({ urls }: JoinConfig, parts: JoinParts) {
   const opened = opening.move()
   return {
     hello,
+    client,
     instanceId,
     refused: client.refused,
     clock,

@@ -3,9 +3,12 @@ import { join } from 'node:path'
 import type { Equip } from '../../adapters/engines/comfyui/comfy-bounds.ts'
 import { readChildEnvironment } from '../../config/child-environment.ts'
 import type { Config } from '../../config/config.ts'
+import type { CopyEngines } from '../../domain/deployments/released/copy-engines.ts'
+import { SharedCopies } from '../../domain/deployments/released/shared-copies.ts'
 import { UNCONTESTED } from '../../domain/service-nodes/leadership.ts'
 import type { OpenedBus } from '../bus/open-bus.ts'
-import { CopyProcesses } from '../engines/copy-engines.ts'
+import { CopyProcesses, toCopyBounds } from '../engines/copy-engines.ts'
+import { type JoinedMachines, openMachinePlans } from '../engines/joined-machines.ts'
 import { type OpenedDirectory, recallEngines } from '../engines/open-directory.ts'
 import { type FleetOverrides, toEngineId } from '../engines/open-engines.ts'
 import { NO_RELEASES, type OpenedReleased, openReleased, type ReleasesHere } from '../engines/open-released.ts'
@@ -21,6 +24,7 @@ interface HereParts {
   readonly running: Pick<OpenedJobs, 'pools'>
   readonly bus: OpenedBus
   readonly releases: ReleasesHere
+  readonly machines: JoinedMachines | null
   readonly overrides: FleetOverrides
   readonly partner?: { readonly equip: Equip }
 }
@@ -28,16 +32,27 @@ interface HereParts {
 const LEADER = 'release-engines'
 
 export async function openReleasedHere(config: Config, parts: HereParts): Promise<OpenedReleased> {
-  const { base, callers, engines, running, bus, releases } = parts
+  const { base, callers, engines, running, bus, releases, machines } = parts
   const startsEngines = releases !== NO_RELEASES && PARTS_OF[config.role].engines
   return openReleased({
-    ...{ ...base, releases, bus, deployments: callers.deployments, fleet: engines.fleet },
-    engines: startsEngines ? await openCopyEngines(config, parts) : null,
+    ...{ ...base, releases, bus, machines, deployments: callers.deployments, fleet: engines.fleet },
+    engines: startsEngines ? await openAllCopies(config, parts) : null,
     workers: running.pools?.workers ?? null,
     leadership: startsEngines ? base.node.contend(LEADER) : UNCONTESTED,
     idleMs: config.fleet.copies.idleMs,
     drainMs: config.jobs.drainTimeoutMs,
   })
+}
+
+/** Those of this process and, where machines may join, of those. */
+async function openAllCopies(config: Config, parts: HereParts): Promise<CopyEngines & AsyncDisposable> {
+  const { base, machines, releases } = parts
+  const own = await openCopyEngines(config, parts)
+  if (machines === null) return own
+  const { store, clock } = base
+  const plans = openMachinePlans(store)
+  const shared = new SharedCopies({ own, targets: releases.targets, machines: machines.list, plans, clock })
+  return Object.assign(shared, { [Symbol.asyncDispose]: () => own[Symbol.asyncDispose]() })
 }
 
 async function openCopyEngines(config: Config, { base, engines, releases, overrides, partner }: HereParts) {
@@ -53,12 +68,7 @@ async function openCopyEngines(config: Config, { base, engines, releases, overri
         : join(config.builder.directory, 'engines'),
     toEngineId: (name) => toEngineId(name, node),
     env: readChildEnvironment(overrides.environment),
-    bounds: {
-      unreachableMs: fleet.lostAfterMs,
-      stallMs: fleet.stallAfterMs,
-      idleMs: fleet.idleAfterMs,
-      queueStillMs: fleet.queueAfterMs,
-    },
+    bounds: toCopyBounds(fleet),
     owner: { ownerId: await readServiceId(store), instanceId: node.heartbeat.nodeId },
     ...(partner !== undefined && { equip: partner.equip }),
     ...(tracer !== undefined && { tracer }),

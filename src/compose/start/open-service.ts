@@ -21,6 +21,7 @@ import type { Store } from '../../domain/store.ts'
 import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
 import { type AssetActions, createAssetActions } from '../asset-actions.ts'
 import { type OpenedBus, openBus } from '../bus/open-bus.ts'
+import { openJoinedMachines, openMachinePlans } from '../engines/joined-machines.ts'
 import type { OpenedDirectory } from '../engines/open-directory.ts'
 import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
 import { NO_RELEASES, type OpenedReleased } from '../engines/open-released.ts'
@@ -111,10 +112,12 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const { authenticate, turns = createTurns() } = overrides
   const network = overrides.models?.network ?? null
   const building = await openBuilding(config, secrets, { ...options, base, network })
-  const releases = overrides.releases ?? openReleasesHere(config.builds, { store, building })
+  const machines = base.takesWorkers ? openJoinedMachines({ nodes: store.nodes, clock }) : null
+  const releases = overrides.releases ?? openReleasesHere(config.builds, { store, building, machines })
   const hasReleases = releases !== NO_RELEASES
   const callers = await openCallers(config, { ...base, secrets, directories, authenticate, hasReleases, opening })
   const workerKeys = callers.workerKeys.keys
+  machines?.knowKeys(workerKeys)
   const glance = directories.latest
   const runTokens = Promise.withResolvers<OpenedPartnerNodes['runs']>()
   const listening = Promise.withResolvers<string>()
@@ -145,7 +148,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     observer: metrics.observer,
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
   })
-  const releasedParts = { base, callers, engines, running, bus, releases, overrides }
+  const releasedParts = { base, callers, engines, running, bus, releases, machines, overrides }
   const released = opening.use(await openReleasedHere(config, { ...releasedParts, ...partnerAccess }))
   const signer = createContentSigner(signingKeys, clock)
   const signIn = openSignIn({ ...callers, store, secrets, signingKeys, clock })
@@ -247,6 +250,7 @@ function openGateway(
     jobs: running.jobs,
     keys: callers.workerKeys.keys,
     blobs: opened.blobs,
+    plans: openMachinePlans(store),
     heartbeat: node.heartbeat,
     outputCheck: moderation.outputCheck,
   })

@@ -154,8 +154,8 @@ export const FLEET_SETTINGS = {
   releaseEngines: {
     argument: '<n>',
     fallback: '2',
-    read: readCount({ min: 1, max: 64, example: 2 }),
-    help: 'How many engines of releases may be up at a time on this machine: one for each graphics card. With one, an update of a deployment takes that one over for a moment, and jobs wait meanwhile.',
+    read: readCount({ min: 0, max: 64, example: 2 }),
+    help: 'How many engines of releases may be up at a time on this machine: one for each graphics card. With one, an update of a deployment takes that one over for a moment, and jobs wait meanwhile. `0`: only machines that join start them (docs/workers.md).',
     who: 'Operators of machines with several graphics cards, or with one alone.',
   },
 } as const satisfies SettingTable

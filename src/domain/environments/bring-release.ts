@@ -3,11 +3,10 @@
  * made here again from the release's lock, so that it holds the same; the artifact stays ready all the while.
  */
 import type { Log } from '../../../lib/log.ts'
-import type { BlobKind } from './blob.ts'
-import type { BuildStore } from './build-store.ts'
-import { type Builder, BuildFailure, type Staging } from './builder.ts'
+import { type Builder, BuildFailure, type BuildRequest, type Staging } from './builder.ts'
 import { type BuildTarget, targetText } from './definition.ts'
 import { targetOfClass } from './fit.ts'
+import type { ReleaseLock } from './lock.ts'
 
 /** Where a release is, seen from this machine. */
 export type ReleasePlace =
@@ -17,10 +16,21 @@ export type ReleasePlace =
   /** `reason` says what to do. */
   | { readonly place: 'gone'; readonly reason: string }
 
+/** What a release is made from. */
+export interface ReleaseParts extends Pick<BuildRequest, 'definition' | 'openBlob'> {
+  readonly lock: ReleaseLock
+}
+
+/** null: there is no such release, or it is not made for this target. */
+export type FindReleaseParts = (
+  accountId: string,
+  releaseId: string,
+  target: BuildTarget,
+) => Promise<ReleaseParts | null>
+
 interface BringDeps {
-  readonly store: Pick<BuildStore, 'findRelease'>
+  readonly find: FindReleaseParts
   readonly builder: Builder
-  readonly openBlob: (accountId: string, blobId: string, kind: BlobKind) => Promise<NodeJS.ReadableStream>
   readonly log: Log
 }
 
@@ -33,25 +43,22 @@ const GONE = 'the folder of this release is not on this machine; cut the release
 
 const keyOf = (releaseId: string, target: BuildTarget) => `${releaseId} ${targetText(target)}`
 
-export function createBringRelease({ store, builder, openBlob, log }: BringDeps): BringRelease {
+export function createBringRelease({ find, builder, log }: BringDeps): BringRelease {
   const ending = new AbortController()
   const underway = new Map<string, Promise<void>>()
   const failed = new Map<string, string>()
   const staged = new Map<string, Staging>()
 
   async function make(accountId: string, releaseId: string, target: BuildTarget): Promise<ReleasePlace> {
-    const release = await store.findRelease(accountId, releaseId)
-    const isIt = (other: BuildTarget) => targetText(other) === targetText(target)
-    const lock = release?.artifacts.find((each) => each.status === 'ready' && isIt(each.target))?.lock ?? null
-    if (release === null || lock === null) return { place: 'gone', reason: GONE }
+    const release = await find(accountId, releaseId, target)
+    if (release === null) return { place: 'gone', reason: GONE }
     const facts = { releaseId, target: targetText(target) }
     const key = keyOf(releaseId, target)
     if (underway.has(key) || ending.signal.aborted) return { place: 'coming' }
     log.info(facts, 'making a release again, from its lock')
     const making = builder
       .build({
-        ...{ releaseId, target, lock, definition: release.definition, signal: ending.signal },
-        openBlob: (blobId, kind) => openBlob(release.accountId, blobId, kind),
+        ...{ ...release, releaseId, target, signal: ending.signal },
         note: async () => {},
         stage: (staging) => void staged.set(key, staging),
         say: (line) => log.debug(facts, line),

@@ -59,6 +59,12 @@ export function targetText({ os, gpu }: BuildTarget): string {
   return `${os}/${gpu}`
 }
 
+/** `text`: as `targetText` writes it. */
+export function readTarget(text: string): BuildTarget {
+  const [os, gpu] = text.split('/')
+  return { os, gpu } as BuildTarget
+}
+
 /** The blobs that a definition names, each once, with the kind that it takes them for. */
 export function blobsOf({ models = [], customNodes = [] }: BuildDefinition): Map<string, BlobKind> {
   const named = new Map<string, BlobKind>()

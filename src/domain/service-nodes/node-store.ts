@@ -3,6 +3,7 @@
  * has an id that is made at its start, and says again and again until when it counts as alive. Names of work that only one process
  * at a time may do are held like leases: until a moment, and renewed before it. `now` is always the store's time.
  */
+import type { MachineReport } from './machine-report.ts'
 
 /** What a process does: it answers clients, it runs jobs, or both. */
 type NodeRole = 'all' | 'api' | 'worker'
@@ -27,6 +28,8 @@ export interface NodeAbout {
   readonly via?: string
   /** How much it has open of what is limited over all processes, by name; absent: little. */
   readonly counts?: Readonly<Record<string, number>>
+  /** Of a joined worker on which engines of releases may be started; absent: none may. */
+  readonly machine?: MachineReport
 }
 
 export interface ServiceNode {

@@ -90,6 +90,12 @@ export function toEngineName({ keyId }: Key, engineId: string): string {
   return engineId.endsWith(`@${keyId}`) ? engineId.slice(0, -keyId.length - 1) : engineId
 }
 
+/** The key of the joined worker that a process is; null: it is one of the service's own. */
+export function keyIdOfNode(nodeId: string): string | null {
+  return JOINED_NODE.exec(nodeId)?.[1] ?? null
+}
+
+const JOINED_NODE = /^([0-9A-Za-z]{12})-[0-9a-f]{8}-/
 const JOINED = /@([0-9A-Za-z]{12})$/
 
 /** The key of the joined worker that an engine belongs to; null: it is one of the service's own. */

@@ -8,15 +8,18 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { createKeyedLock } from '../../../lib/waiting/semaphore.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
+import { readCopyPool } from '../engine/copy-pool.ts'
 import type { EngineDirectory } from '../engine/directory/engine-directory.ts'
 import type { EngineRecord, EngineRegistry, EngineWill, PublishedEngine } from '../engine/directory/engine-registry.ts'
 import { ServiceError } from '../errors.ts'
 import { type Heartbeat, isSteady } from '../service-nodes/heartbeat.ts'
+import type { MachineReport } from '../service-nodes/machine-report.ts'
 import type { NodeStore } from '../service-nodes/node-store.ts'
 import { mustBeCatalog } from './guest-catalog.ts'
 import { toEngineId, toEngineName, toInstanceId, toNodeId } from './held-claims.ts'
 import { type EngineFields, readEngine } from './wire/engine-wire.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
+import type { WorkerReleases } from './worker-releases.ts'
 
 interface WorkerBeat {
   readonly instanceId: string
@@ -26,6 +29,8 @@ interface WorkerBeat {
   readonly liveNode: string | null
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>
+  /** null: no engines of releases are to be started on it. */
+  readonly machine: MachineReport | null
 }
 
 interface EngineWish {
@@ -42,7 +47,10 @@ interface PublishedAnswer {
 }
 
 export interface WorkerEngines {
-  /** Says that a process lives. Answers the processes of the same key that do. Throws forbidden where they are too many. */
+  /**
+   * Says that a process lives. Answers the processes of the same key that do. Throws forbidden where they are too many, or a machine is offered
+   * under a key without the right.
+   */
   beat(worker: WorkerIdentity, beat: WorkerBeat): Promise<readonly string[]>
   leave(worker: WorkerIdentity, instanceId: string): Promise<void>
   /** Throws not_found for a catalog that has not been put, forbidden where the key would have too much. */
@@ -55,6 +63,7 @@ export interface WorkerEnginesDeps {
   readonly registry: Pick<EngineRegistry, 'publish' | 'list' | 'putCatalog' | 'measureCatalogs' | 'leave' | 'forget'>
   readonly nodes: Pick<NodeStore, 'beat' | 'leave' | 'list'>
   readonly directory: Pick<EngineDirectory, 'status'>
+  readonly releases: Pick<WorkerReleases, 'mayServe'>
   /** Reads the registry again. */
   readonly follow: () => Promise<void>
   readonly clock: Clock
@@ -84,12 +93,15 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
   const puts = createByteBudget(PUT_BYTES_PER_HOUR, clock)
 
   return {
-    async beat(worker, { instanceId, version, host, liveNode, workers }) {
+    async beat(worker, { instanceId, version, host, liveNode, workers, machine }) {
+      if (machine !== null && !worker.hasBuilds)
+        throw new ServiceError('forbidden', 'this key may make and serve no releases; one made with --builds may')
       const nodeId = toNodeId(worker, instanceId)
       await turnOf.run(worker.keyId, () => mustHaveRoom(deps, worker, nodeId))
       const now = clock.now()
       const own = Object.fromEntries(Object.entries(workers).filter(([pool]) => worker.pools.has(pool)))
-      const about = { version, host, role: 'worker' as const, workers: own, via: liveNode ?? deps.heartbeat.nodeId }
+      const via = liveNode ?? deps.heartbeat.nodeId
+      const about = { version, host, role: 'worker' as const, workers: own, via, ...(machine !== null && { machine }) }
       await nodes.beat({ id: nodeId, now, aliveUntil: until(now), about })
       const live = (await nodes.list()).filter(({ aliveUntil }) => aliveUntil > now)
       return live.flatMap(({ id }) => toInstanceId(worker, id) ?? [])
@@ -103,7 +115,9 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
       turnOf.run(worker.keyId, async () => {
         const suffix = toEngineId(worker, '')
         const known = (await registry.list()).filter(({ status: { id } }) => id.endsWith(suffix))
-        const engines = fields.map((each) => readEngine(each, toEngineId(worker, each.name)))
+        const engines = (await ownOf(deps, worker, { instanceId, fields })).map((each) =>
+          readEngine(each, toEngineId(worker, each.name)),
+        )
         await mustFit(deps, known, engines)
         const now = clock.now()
         const held = await registry.publish({
@@ -130,6 +144,25 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
       await registry.putCatalog(hash, bytes.toString('utf8'))
     },
   }
+}
+
+/** Without engines for copies that the machine is not to serve any more, or never was. */
+async function ownOf(
+  { releases }: Pick<WorkerEnginesDeps, 'releases'>,
+  worker: WorkerIdentity,
+  { instanceId, fields }: { readonly instanceId: string; readonly fields: readonly EngineFields[] },
+): Promise<readonly EngineFields[]> {
+  const own: EngineFields[] = []
+  for (const each of fields) {
+    const pool = copyPoolOf(each.name)
+    if (pool === null || (await releases.mayServe(worker, instanceId, pool))) own.push(each)
+  }
+  return own
+}
+
+function copyPoolOf(name: string): string | null {
+  const [pool = ''] = name.split('/', 1)
+  return readCopyPool(pool) === null ? null : pool
 }
 
 async function mustHaveRoom(

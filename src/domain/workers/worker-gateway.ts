@@ -11,6 +11,7 @@ import { createWorkerEngines, type WorkerEngines, type WorkerEnginesDeps } from 
 import { createWorkerFiles, MAX_PIECE_BYTES, type WorkerFiles, type WorkerFilesDeps } from './worker-files.ts'
 import type { WorkerKeys } from './worker-keys.ts'
 import { WorkerLive, type WorkerLiveDeps } from './worker-live.ts'
+import { createWorkerReleases, type WorkerReleases, type WorkerReleasesDeps } from './worker-releases.ts'
 import { createWorkerRuns, type WorkerRuns, type WorkerRunsDeps } from './worker-runs.ts'
 
 export interface WorkerGateway {
@@ -19,13 +20,15 @@ export interface WorkerGateway {
   readonly runs: WorkerRuns
   readonly files: WorkerFiles
   readonly engines: WorkerEngines
+  readonly releases: WorkerReleases
   readonly live: WorkerLive
   readonly runModel: RunNodeModel
 }
 
-type GatewayDeps = Omit<WorkerRunsDeps, 'held' | 'leaseMs'> &
+type GatewayDeps = Omit<WorkerRunsDeps, 'held' | 'leaseMs' | 'releases'> &
   Omit<WorkerFilesDeps, 'held'> &
-  Omit<WorkerEnginesDeps, 'holdMs' | 'directory'> &
+  Omit<WorkerEnginesDeps, 'holdMs' | 'directory' | 'releases'> &
+  WorkerReleasesDeps &
   Omit<WorkerModelsDeps, 'held' | 'models'> &
   Omit<WorkerLiveDeps, 'held' | 'bus'> & {
     readonly keys: WorkerKeys
@@ -39,12 +42,14 @@ const MAX_WAIT_MS = 20_000
 
 export function createWorkerGateway(deps: GatewayDeps): WorkerGateway {
   const held = createHeldClaims(deps)
+  const releases = createWorkerReleases(deps)
   return {
     keys: deps.keys,
     terms: { leaseMs: LEASE_MS, maxWaitMs: MAX_WAIT_MS, pieceBytes: MAX_PIECE_BYTES },
-    runs: createWorkerRuns({ ...deps, held, leaseMs: LEASE_MS }),
+    runs: createWorkerRuns({ ...deps, held, releases, leaseMs: LEASE_MS }),
     files: createWorkerFiles({ ...deps, held }),
-    engines: createWorkerEngines({ ...deps, holdMs: LEASE_MS }),
+    engines: createWorkerEngines({ ...deps, releases, holdMs: LEASE_MS }),
+    releases,
     live: new WorkerLive({ ...deps, held }),
     runModel: createWorkerModels({ ...deps, held, models: createLeasedModels(deps) }),
   }

@@ -17,6 +17,8 @@ export interface WorkerIdentity {
   readonly pools: ReadonlySet<string>
   /** Whether runs get the credentials that their submits brought. */
   readonly hasCredentials: boolean
+  /** Whether its machines may be told to make releases of accounts and to serve them. */
+  readonly hasBuilds: boolean
   /** The very object that the ring gave out. */
   readonly caller: Caller
 }
@@ -25,6 +27,7 @@ interface NewWorkerKey {
   readonly name: string
   readonly pools: readonly string[]
   readonly hasCredentials: boolean
+  readonly hasBuilds: boolean
   readonly expiresAt: Date | null
 }
 
@@ -50,6 +53,7 @@ interface WorkerKeysDeps {
 
 const SCOPE = 'workers:join:'
 const CREDENTIALS_SCOPE = 'workers:credentials'
+const BUILDS_SCOPE = 'workers:builds'
 const POOL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const MAX_POOLS = 100
 
@@ -67,12 +71,13 @@ export function createWorkerKeys({ ring, apiKeys }: WorkerKeysDeps): WorkerKeys 
       return caller === null ? null : toIdentity(caller)
     },
     isGood: ({ caller }) => ring.isGood(caller),
-    async create({ name, pools, hasCredentials, expiresAt }, through) {
+    async create({ name, pools, hasCredentials, hasBuilds, expiresAt }, through) {
       if (pools.length === 0 || pools.length > MAX_POOLS || !pools.every((pool) => POOL.test(pool))) {
         throw invalidField('pools', `must be 1 to ${MAX_POOLS} names of pools: small letters, digits and dashes`)
       }
       const scopes = [...new Set(pools)].map((pool) => `${SCOPE}${pool}`)
       if (hasCredentials) scopes.push(CREDENTIALS_SCOPE)
+      if (hasBuilds) scopes.push(BUILDS_SCOPE)
       return apiKeys.create({ accountId: WORKERS_ACCOUNT_ID, name, scopes, expiresAt }, through)
     },
     async revoke(keyId, through) {
@@ -87,7 +92,11 @@ export function createWorkerKeys({ ring, apiKeys }: WorkerKeysDeps): WorkerKeys 
 function toIdentity(caller: Caller): WorkerIdentity | null {
   if (caller.accountId !== WORKERS_ACCOUNT_ID || caller.keyId === null) return null
   const scopes = [...(caller.scopes ?? [])]
-  return { keyId: caller.keyId, pools: new Set(poolsOf(scopes)), hasCredentials: givesCredentials(scopes), caller }
+  return {
+    ...{ keyId: caller.keyId, pools: new Set(poolsOf(scopes)), caller },
+    hasCredentials: givesCredentials(scopes),
+    hasBuilds: givesBuilds(scopes),
+  }
 }
 
 /** The pools that a key may take jobs of. */
@@ -98,4 +107,9 @@ export function poolsOf(scopes: readonly string[] | null): string[] {
 /** Whether runs under a key get the credentials that their submits brought. */
 export function givesCredentials(scopes: readonly string[] | null): boolean {
   return scopes?.includes(CREDENTIALS_SCOPE) === true
+}
+
+/** Whether machines under a key may make releases of accounts and serve them. */
+export function givesBuilds(scopes: readonly string[] | null): boolean {
+  return scopes?.includes(BUILDS_SCOPE) === true
 }

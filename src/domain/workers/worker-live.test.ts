@@ -15,6 +15,7 @@ const WORKER: WorkerIdentity = {
   keyId: 'abcdefghijkl',
   pools: new Set(['default']),
   hasCredentials: false,
+  hasBuilds: false,
   caller: { accountId: '$workers', keyId: 'abcdefghijkl', scopes: null, endpoints: null },
 }
 const PREVIEW_BYTES = 1024 * 1024

@@ -33,6 +33,7 @@ import type { OutputReceipts } from './output-receipts.ts'
 import { type ClaimFields, type ClaimTerms, writeClaim } from './wire/claim-wire.ts'
 import { type ChangeFields, readChange } from './wire/run-wire.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
+import type { WorkerReleases } from './worker-releases.ts'
 
 interface WorkerClaim {
   readonly pool: string
@@ -73,6 +74,7 @@ export interface OutputNumbers {
 export interface WorkerRunsDeps {
   readonly store: Pick<JobStore, 'claim' | 'findClaim' | 'renew' | 'commit' | 'release' | 'reserveOutputNumbers'>
   readonly held: HeldClaims
+  readonly releases: Pick<WorkerReleases, 'mayServe'>
   readonly assets: Pick<AssetStore, 'find'>
   readonly receipts: Pick<OutputReceipts, 'mustHold'>
   readonly directory: Pick<EngineDirectory, 'offersOf' | 'isServedBeside' | 'noteRun'>
@@ -169,7 +171,8 @@ function createClaim(deps: WorkerRunsDeps, giveBack: GiveBack): WorkerRuns['clai
   }
 
   return async (worker, request) => {
-    if (!worker.pools.has(request.pool)) throw new ServiceError('forbidden', 'this key may take no jobs of this pool')
+    if (!(await deps.releases.mayServe(worker, request.instanceId, request.pool)))
+      throw new ServiceError('forbidden', 'this key may take no jobs of this pool')
     const claim = await wait(worker, request)
     if (claim === null) return null
     // Whoever asked has gone: the job must not wait until its lease has run out.

@@ -19,7 +19,7 @@ import { createRouteGuard, needs, sendError, serviceAddressOf, wrongMethod } fro
 import { pathOf } from '../kit/request.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import { createWorkerLoad, LiveSockets } from './live-sockets.ts'
-import { offerBlob, putBlob, readInput } from './operations/files.ts'
+import { offerBlob, putBlob, readInput, readRelease, readReleaseBlob, readReleaseUse } from './operations/files.ts'
 import { claimJob, commitRun, releaseLeases, renewLeases, reserveNumbers, runNodeModel } from './operations/runs.ts'
 import {
   beatWorker,
@@ -69,6 +69,7 @@ const REQUEST_SCHEMAS = [
 const OPERATIONS = [
   ...[getWorkerOpenapi, getHello, openLive, claimJob, renewLeases, releaseLeases, commitRun, reserveNumbers],
   ...[readInput, offerBlob, putBlob, runNodeModel, publishEngines, leaveService, putCatalog, beatWorker],
+  ...[readRelease, readReleaseUse, readReleaseBlob],
 ]
 // What is asked before a version is agreed on.
 const UNVERSIONED = new Set(['hello', 'openapi.json'])

@@ -22,6 +22,8 @@ interface JoinOptions {
   readonly key?: string
   readonly versions?: readonly number[]
   readonly log?: Log
+  /** It makes releases and serves them. */
+  readonly builds?: boolean
 }
 
 export async function createWorkerKey(url: string, body: object = {}): Promise<{ id: string; text: string }> {
@@ -38,13 +40,13 @@ export async function revokeWorkerKey(url: string, id: string): Promise<void> {
 }
 
 export async function joinTestWorker({ url, dataDir }: Joined, options: JoinOptions = {}): Promise<JoinedWorker> {
-  const { settings = {}, overrides, urls = [url], versions, log = silentLog } = options
+  const { settings = {}, overrides, urls = [url], versions, log = silentLog, builds = false } = options
   const { adminToken: _, joins: __, ...own } = settings
-  const { config } = loadConfig({ flags: { dataDir, ...own }, env: {}, cwd: dataDir })
+  const { config, secrets } = loadConfig({ flags: { dataDir, ...own }, env: {}, cwd: dataDir })
   const key = new Secret(options.key ?? (await createWorkerKey(url)).text)
   return startJoinedWorker(
     patchConfig(config, options.patch),
     { urls },
-    { key, log, version: 'test', overrides, ...(versions && { versions }) },
+    { key, log, version: 'test', overrides, ...(versions && { versions }), ...(builds && { builds: { secrets } }) },
   )
 }

@@ -43,6 +43,8 @@ export interface FakeReleases {
 export function createFakeReleases(
   folder: string,
   mayDeploy: (accountId: string) => boolean = () => true,
+  /** What engines of the service itself run on. */
+  targets: ReleasesHere['targets'] = [{ os: 'linux', gpu: 'cpu' }],
 ): FakeReleases {
   const all = new Map<string, FakeRelease & { readonly path: string }>()
   const coming = new Map<string, Staging>()
@@ -67,7 +69,7 @@ export function createFakeReleases(
           ? { place: 'here' }
           : { place: 'gone', reason: 'the folder of this release is not on this machine' },
     mayDeploy,
-    kinds: ['cpu'],
+    targets,
   }
   return {
     here,

@@ -14,9 +14,12 @@ export interface ReleasedApp extends AsyncDisposable {
   readonly releases: FakeReleases
 }
 
-export async function startReleased(settings: Readonly<Record<string, string>> = {}): Promise<ReleasedApp> {
+export async function startReleased(
+  settings: Readonly<Record<string, string>> = {},
+  targets?: FakeReleases['here']['targets'],
+): Promise<ReleasedApp> {
   const folder = await mkdtemp(join(tmpdir(), 'released-'))
-  const releases = createFakeReleases(folder, (accountId) => accountId !== 'stranger')
+  const releases = createFakeReleases(folder, (accountId) => accountId !== 'stranger', targets)
   const app = await startShared({ releaseEngines: '4', ...settings }, { overrides: { releases: releases.here } })
   return {
     app,

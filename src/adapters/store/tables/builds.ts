@@ -2,16 +2,17 @@
 import type { BlobKind } from '../../../domain/environments/blob.ts'
 import type { Artifact, ArtifactStatus } from '../../../domain/environments/build.ts'
 import type { BaseImage } from '../../../domain/environments/builder.ts'
-import { type BuildDefinition, type BuildTarget, targetText } from '../../../domain/environments/definition.ts'
+import {
+  type BuildDefinition,
+  type BuildTarget,
+  readTarget,
+  targetText,
+} from '../../../domain/environments/definition.ts'
 import type { ReleaseLock } from '../../../domain/environments/lock.ts'
 import { type Column, flag, integer, json, moment, nullable, omit, stays, table, text } from './table.ts'
 
 function target(): Column<BuildTarget> {
-  const decode = (stored: unknown) => {
-    const [os, gpu] = String(stored).split('/')
-    return { os, gpu } as BuildTarget
-  }
-  return { ...text(), decode, encode: targetText }
+  return { ...text(), decode: (stored) => readTarget(String(stored)), encode: targetText }
 }
 
 export const build = table('build', ['id'], {

@@ -3,7 +3,7 @@ import type { EngineDevice } from '../../engine/fleet/fleet-engine.ts'
 import type { ComputeClass, ComputeRegion } from './releases.ts'
 
 /** A kind of processor that a release can be built for. */
-export type ComputeKind = 'nvidia' | 'amd' | 'apple' | 'cpu'
+type ComputeKind = 'nvidia' | 'amd' | 'apple' | 'cpu'
 
 interface ComputeFacts {
   readonly devices: readonly EngineDevice[]

@@ -3,6 +3,8 @@ import type { ReleasePlace } from '../../environments/bring-release.ts'
 
 export interface WantedCopy {
   readonly pool: string
+  /** Whose release it is. */
+  readonly accountId: string
   readonly releaseId: string
   /** Which machines it runs on, and so which of the release's folders is taken. */
   readonly gpuClass: string
@@ -28,6 +30,8 @@ export interface CopyEngines {
    * and never rejects for an engine that cannot be started.
    */
   keep(copies: readonly WantedCopy[]): Promise<void>
+  /** Another process looks after all copies: those that run here end. */
+  letGo(): Promise<void>
   look(pool: string): CopyState
   /** How many engines of all copies may be up at a time. */
   readonly room: number

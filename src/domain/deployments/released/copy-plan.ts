@@ -29,7 +29,7 @@ interface PlanContext {
 export function planCopies(deployment: ReleasedDeployment, context: PlanContext): PlannedCopy[] {
   const { loadOf, settle, older } = context
   if (!holdsCompute(deployment)) return []
-  const { min, max, releaseId, gpuClass, pending } = deployment
+  const { min, max, accountId, releaseId, gpuClass, pending } = deployment
   const serving = servingPool(deployment)
   const workOf = (pool: string) => {
     const { queued, running } = loadOf(pool)
@@ -41,12 +41,12 @@ export function planCopies(deployment: ReleasedDeployment, context: PlanContext)
   return [
     ...(trial === null || pending === null
       ? []
-      : [{ pool: trial, releaseId: pending.releaseId, gpuClass, engines: 1, order: 0 } as const]),
+      : [{ pool: trial, accountId, releaseId: pending.releaseId, gpuClass, engines: 1, order: 0 } as const]),
     ...older.flatMap((copy) => {
       const work = workOf(copy.pool)
-      return work === 0 ? [] : [{ ...copy, gpuClass, engines: Math.min(max, work), order: 1 } as const]
+      return work === 0 ? [] : [{ ...copy, accountId, gpuClass, engines: Math.min(max, work), order: 1 } as const]
     }),
-    { pool: serving, releaseId, gpuClass, engines, order: 2 },
+    { pool: serving, accountId, releaseId, gpuClass, engines, order: 2 },
   ]
 }
 

@@ -68,7 +68,7 @@ export class ReleasedDeployments {
     const { name, idempotencyKey: key, releaseId, gpuClass, region, min, max } = asked
     if (name !== null) mustBeName(name)
     mustBeBounds(asked)
-    this.#mustOffer(asked)
+    await this.#mustOffer(asked)
     const release = await this.release(who, releaseId, gpuClass)
     const at = clock.now()
     const id = newId()
@@ -151,7 +151,7 @@ export class ReleasedDeployments {
         mustBeBounds(compute)
         // Its own class may be one that no engine names just now, because all of them sleep.
         if (isElsewhere) {
-          this.#mustOffer(compute)
+          await this.#mustOffer(compute)
           await this.release(who, before.releaseId, gpuClass)
         }
         return {
@@ -284,8 +284,9 @@ export class ReleasedDeployments {
     throw new DeployError('not_enabled', 'builds and deployments are not enabled for this account; ask its operator')
   }
 
-  #mustOffer({ gpuClass, region }: ComputeConfig): void {
-    const place = this.#deps.listCompute().find((each) => each.region === region)
+  async #mustOffer({ gpuClass, region }: ComputeConfig): Promise<void> {
+    const regions = await this.#deps.listCompute()
+    const place = regions.find((each) => each.region === region)
     if (place?.gpus.some((gpu) => gpu.gpuClass === gpuClass) === true) return
     throw new DeployError('compute_unavailable', `GPU class ${gpuClass} is not available in region ${region}`)
   }

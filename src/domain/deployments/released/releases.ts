@@ -32,4 +32,4 @@ export interface ComputeRegion {
 }
 
 /** Where engines can be started, as the machines here are. */
-export type ListCompute = () => readonly ComputeRegion[]
+export type ListCompute = () => Promise<readonly ComputeRegion[]>

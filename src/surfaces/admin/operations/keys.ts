@@ -4,7 +4,7 @@ import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { ApiKey, StoredKey } from '../../../domain/accounts/keys/api-key.ts'
 import type { ApiKeys } from '../../../domain/accounts/keys/api-keys.ts'
 import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
-import { givesCredentials, poolsOf, type WorkerKeys } from '../../../domain/workers/worker-keys.ts'
+import { givesBuilds, givesCredentials, poolsOf, type WorkerKeys } from '../../../domain/workers/worker-keys.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { idOf, sendJson } from '../../kit/request.ts'
 import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
@@ -80,6 +80,7 @@ interface NewWorkerKeyBody {
   readonly name?: string
   readonly pools?: readonly string[]
   readonly credentials?: boolean
+  readonly builds?: boolean
   readonly expires_at?: string | null
 }
 
@@ -88,15 +89,16 @@ const DEFAULT_POOLS = ['default']
 export function createWorkerKey(app: FastifyInstance, { kit, workerKeys, takesWorkers }: WorkerKeyDeps): void {
   app.post(`${ADMIN_PATH}/workers/keys`, needs('operator'), async (request, reply) => {
     const body = await kit.readBody<NewWorkerKeyBody>(request, 'NewWorkerKey')
-    const { name = '', pools = DEFAULT_POOLS, credentials = false, expires_at: expires = null } = body
+    const { name = '', pools = DEFAULT_POOLS, credentials = false, builds = false, expires_at: expires = null } = body
     const through = (key: string): KeyStore => {
-      const details = { key, name, pools, credentials, expires_at: expires }
+      const details = { key, name, pools, credentials, builds, expires_at: expires }
       return kit.audited(request, { action: 'worker_key.create', subject: key, details }).apiKeys
     }
     // The id of the key is known when it is stored, and belongs into its audit line.
     const store = { ...through(''), insert: (key: StoredKey) => through(key.id).insert(key) }
     const expiresAt = expires === null ? null : new Date(expires)
-    const { key, text } = await workerKeys.create({ name, pools, hasCredentials: credentials, expiresAt }, store)
+    const rights = { hasCredentials: credentials, hasBuilds: builds }
+    const { key, text } = await workerKeys.create({ name, pools, ...rights, expiresAt }, store)
     return sendJson(reply, 201, { ...toWorkerKeyView(key), text, takes_workers: takesWorkers })
   })
 }
@@ -121,6 +123,7 @@ function toWorkerKeyView({ id, name, scopes, createdAt, expiresAt, revokedAt, la
     ...{ id, name },
     pools: poolsOf(scopes),
     credentials: givesCredentials(scopes),
+    builds: givesBuilds(scopes),
     created_at: createdAt.toISOString(),
     expires_at: expiresAt?.toISOString() ?? null,
     revoked_at: revokedAt?.toISOString() ?? null,

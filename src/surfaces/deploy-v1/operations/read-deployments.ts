@@ -103,10 +103,10 @@ export function estimateDeployment(app: FastifyInstance, { parts, deployerOf }: 
 }
 
 export function listCompute(app: FastifyInstance, { parts, deployerOf }: DeployDeps): void {
-  app.get('/deploy/v1/compute-catalog', READ, (request, reply) => {
+  app.get('/deploy/v1/compute-catalog', READ, async (request, reply) => {
     const levels = readParameters(request.raw.url ?? '', ['levels']).get('levels')
     if (levels !== undefined && levels !== 'all') throw new ServiceError('invalid_request', 'levels must be all')
     parts.deploy.released.mustBeAllowed(deployerOf(request))
-    return sendJson(reply, 200, { regions: parts.deploy.listCompute() })
+    return sendJson(reply, 200, { regions: await parts.deploy.listCompute() })
   })
 }

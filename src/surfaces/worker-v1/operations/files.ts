@@ -1,14 +1,15 @@
 /** Bytes: the inputs of jobs that are held, and what their runs made. */
 
-import { PassThrough } from 'node:stream'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import { PassThrough, type Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
+import type { ByteRange } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { ProvenPiece } from '../../../domain/workers/worker-files.ts'
 import { DEFECT_MESSAGE } from '../../kit/answer-errors.ts'
 import { readRange } from '../../kit/content/send-content.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { sendJson, untilGone } from '../../kit/request.ts'
+import { readQuery, sendJson, untilGone } from '../../kit/request.ts'
 import { hashOf, jobIdOf, leaseOf, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
 interface FileDeps {
@@ -26,26 +27,66 @@ interface OfferBody extends Omit<PieceFields, 'receipt'> {
   readonly pieces?: readonly PieceFields[]
 }
 
+interface Content {
+  readonly sizeBytes: number
+  open(range?: ByteRange): Promise<Readable>
+}
+
+/** All of it, or the part that the request asks for. */
+async function sendBytes(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { sizeBytes, open }: Content,
+): Promise<FastifyReply> {
+  const range = readRange(request.headers.range, sizeBytes)
+  if (range.kind === 'unsatisfiable') {
+    reply.header('content-range', `bytes */${sizeBytes}`)
+    throw new ServiceError('range_not_satisfiable', `the range is outside of these ${sizeBytes} bytes`)
+  }
+  const span = range.kind === 'part' ? range.span : undefined
+  const body = request.method === 'HEAD' ? undefined : await open(span)
+  const length = span === undefined ? sizeBytes : span.end - span.start + 1
+  reply.headers({
+    'content-type': 'application/octet-stream',
+    'content-length': String(length),
+    'accept-ranges': 'bytes',
+    'cache-control': 'no-store',
+  })
+  if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${sizeBytes}`)
+  return reply.code(span === undefined ? 200 : 206).send(body)
+}
+
 export function readInput(app: FastifyInstance, { kit }: FileDeps): void {
   app.get(`${WORKER_PATH}/jobs/:id/inputs/:hash`, needs('worker'), async (request, reply) => {
-    const { files } = kit.gateway
-    const { sizeBytes, open } = await files.openInput(kit.workerOf(request), leaseOf(request), hashOf(request))
-    const range = readRange(request.headers.range, sizeBytes)
-    if (range.kind === 'unsatisfiable') {
-      reply.header('content-range', `bytes */${sizeBytes}`)
-      throw new ServiceError('range_not_satisfiable', `the range is outside of the ${sizeBytes} bytes of this input`)
-    }
-    const span = range.kind === 'part' ? range.span : undefined
-    const body = request.method === 'HEAD' ? undefined : await open(span)
-    const length = span === undefined ? sizeBytes : span.end - span.start + 1
-    reply.headers({
-      'content-type': 'application/octet-stream',
-      'content-length': String(length),
-      'accept-ranges': 'bytes',
-      'cache-control': 'no-store',
-    })
-    if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${sizeBytes}`)
-    return reply.code(span === undefined ? 200 : 206).send(body)
+    const content = await kit.gateway.files.openInput(kit.workerOf(request), leaseOf(request), hashOf(request))
+    return sendBytes(request, reply, content)
+  })
+}
+
+/** A release that this machine is to serve: what it is made from. */
+export function readRelease(app: FastifyInstance, { kit }: FileDeps): void {
+  app.get(`${WORKER_PATH}/releases/:id`, needs('worker'), async (request, reply) => {
+    const target = (readQuery(request.raw.url ?? '') ?? []).find(([name]) => name === 'target')?.[1] ?? ''
+    const { id: releaseId } = request.params as { readonly id: string }
+    const wanted = { releaseId, target }
+    return sendJson(reply, 200, await kit.gateway.releases.find(kit.workerOf(request), kit.instanceOf(request), wanted))
+  })
+}
+
+/** Asked before the folder of a release is removed. */
+export function readReleaseUse(app: FastifyInstance, { kit }: FileDeps): void {
+  app.get(`${WORKER_PATH}/releases/:id/use`, needs('worker'), async (request, reply) => {
+    const { id } = request.params as { readonly id: string }
+    return sendJson(reply, 200, { used: await kit.gateway.releases.isUsed(kit.workerOf(request), id) })
+  })
+}
+
+export function readReleaseBlob(app: FastifyInstance, { kit }: FileDeps): void {
+  app.get(`${WORKER_PATH}/releases/:id/blobs/:blobId`, needs('worker'), async (request, reply) => {
+    const { id: releaseId, blobId } = request.params as { readonly id: string; readonly blobId: string }
+    const wanted = { releaseId, blobId }
+    const content = await kit.gateway.releases.openBlob(kit.workerOf(request), kit.instanceOf(request), wanted)
+    return sendBytes(request, reply, content)
   })
 }
 

@@ -1,6 +1,7 @@
 /** The protocol itself: its contract, and what this node speaks. */
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../../../lib/clock.ts'
+import type { MachineReport } from '../../../domain/service-nodes/machine-report.ts'
 import { MAX_CATALOG_BYTES } from '../../../domain/workers/guest-catalog.ts'
 import type { EngineFields } from '../../../domain/workers/wire/engine-wire.ts'
 import { readBodyBytes } from '../../kit/bodies/json-body.ts'
@@ -27,7 +28,7 @@ export function getWorkerOpenapi(app: FastifyInstance, { specFor }: ServiceDeps)
 export function getHello(app: FastifyInstance, deps: ServiceDeps): void {
   const { kit, serviceId, version, protocolVersions, clock } = deps
   app.get(`${WORKER_PATH}/hello`, needs('worker'), (request, reply) => {
-    const { keyId, pools } = kit.workerOf(request)
+    const { keyId, pools, hasBuilds } = kit.workerOf(request)
     const { leaseMs, maxWaitMs, pieceBytes } = kit.gateway.terms
     return sendJson(reply, 200, {
       service_id: serviceId,
@@ -35,6 +36,7 @@ export function getHello(app: FastifyInstance, deps: ServiceDeps): void {
       protocol_versions: protocolVersions,
       key_id: keyId,
       pools: [...pools],
+      builds: hasBuilds,
       lease_ms: leaseMs,
       max_wait_ms: maxWaitMs,
       piece_bytes: pieceBytes,
@@ -61,6 +63,13 @@ interface BeatBody {
   readonly host: string
   readonly live_node: string | null
   readonly workers: Readonly<Record<string, number>>
+  readonly machine?: {
+    readonly targets: readonly string[]
+    readonly cuda: number | null
+    readonly room: number
+    readonly free_bytes: number
+    readonly copies: MachineReport['copies']
+  }
 }
 
 const CATALOG_MS = 120_000
@@ -91,9 +100,18 @@ export function putCatalog(app: FastifyInstance, { kit }: EngineDeps): void {
 
 export function beatWorker(app: FastifyInstance, { kit, clock }: EngineDeps): void {
   app.post(`${WORKER_PATH}/beats`, needs('worker'), async (request, reply) => {
-    const { live_node: liveNode, ...about } = await kit.readBody<BeatBody>(request, 'Beat')
-    const beat = { ...about, liveNode, instanceId: kit.instanceOf(request) }
-    const live = await kit.gateway.engines.beat(kit.workerOf(request), beat)
-    return sendJson(reply, 200, { live, time_ms: clock.now().getTime() })
+    const { live_node: liveNode, machine: offered, ...about } = await kit.readBody<BeatBody>(request, 'Beat')
+    const [worker, instanceId] = [kit.workerOf(request), kit.instanceOf(request)]
+    const machine = offered === undefined ? null : { ...offered, freeBytes: offered.free_bytes }
+    const live = await kit.gateway.engines.beat(worker, { ...about, liveNode, machine, instanceId })
+    const told = { live, time_ms: clock.now().getTime() }
+    if (machine === null) return sendJson(reply, 200, told)
+    const copies = await kit.gateway.releases.assigned(worker, instanceId)
+    return sendJson(reply, 200, {
+      ...told,
+      copies: copies.map(({ pool, releaseId, gpuClass, engines }) => ({
+        ...{ pool, release_id: releaseId, gpu_class: gpuClass, engines },
+      })),
+    })
   })
 }

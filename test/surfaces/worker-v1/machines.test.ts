@@ -1,0 +1,123 @@
+/** A machine that joined and offers room for engines of releases, by hand: it is told what to serve, and may do that and nothing else. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { WorkerClient } from '../../support/clients/worker-client.ts'
+import { type Deployed, deploy, type ReleasedApp, startReleased } from '../../support/deployments/released-app.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const NOTHING_YET = { place: 'coming', reason: null, up: 0, ready: 0, busy: 0, failure: null }
+const SERVES = { place: 'here', reason: null, up: 1, ready: 1, busy: 0, failure: null }
+const WORKFLOW = { '1': { class_type: 'FakeSave', inputs: { text: 'x' } } }
+
+let started: ReleasedApp
+let machine: WorkerClient
+let stranger: WorkerClient
+let deployed: Deployed
+
+async function keyFor(body: object): Promise<WorkerClient & { readonly id: string }> {
+  const made = await started.app.admin('POST', '/workers/keys', body)
+  assert.equal(made.status, 201, made.text)
+  return Object.assign(new WorkerClient(started.app.url, made.json.text), { id: made.json.id as string })
+}
+
+/** Says what it has, and resolves with what it is to have. */
+async function beat(by: WorkerClient, copies: readonly object[] = [], fields: object = {}) {
+  const offer = { targets: ['linux/cpu'], cuda: null, room: 2, free_bytes: 1_000_000, copies, ...fields }
+  return by.ask('POST', '/beats', { version: '1', host: 'gpu', live_node: null, workers: {}, machine: offer })
+}
+
+describe('a machine that joined', () => {
+  before(async () => {
+    // The service itself starts engines of no class.
+    started = await startReleased({ joins: 'on' }, [])
+    machine = await keyFor({ builds: true })
+    stranger = await keyFor({ builds: true })
+  })
+  after(async () => started[Symbol.asyncDispose]())
+
+  test('offers itself only under a key that was made for it, and says what it is in known words', async () => {
+    const plain = await keyFor({})
+    const refused = await beat(plain)
+    assert.deepEqual([refused.status, refused.json.error.type], [403, 'forbidden'])
+    assert.match(refused.json.error.message, /--builds/)
+    const wrong = await beat(machine, [], { targets: ['plan9/abacus'] })
+    assert.equal(wrong.status, 422, wrong.text)
+    assert.deepEqual((await beat(machine)).json.copies, [])
+    const { keys } = (await started.app.admin('GET', '/workers/keys')).json
+    assert.deepEqual(keys.map(({ builds }: { builds: boolean }) => builds).toSorted(), [false, true, true])
+  })
+
+  test('is told what to serve, and its engines take the jobs of that copy', async () => {
+    const tenant = await started.app.account('ana')
+    const release = started.releases.add({ version: 5, accountId: 'ana' })
+    deployed = await deploy(tenant, release.id)
+    const [copy] = await waitUntil(async () => {
+      const { copies } = (await beat(machine)).json
+      return copies.length > 0 ? copies : null
+    })
+    const pool = `${deployed.id}.1.v5`
+    assert.deepEqual(copy, { pool, release_id: release.id, gpu_class: 'cpu', engines: 1 })
+
+    await beat(machine, [{ pool, ...NOTHING_YET }])
+    await deployed.until(({ status }) => status === 'provisioning')
+    assert.equal((await machine.publish(`${pool}/1`)).json.held.length, 1)
+    await beat(machine, [{ pool, ...SERVES }])
+    await deployed.until(({ status }) => status === 'ready')
+    const sent = await deployed.submit(WORKFLOW)
+    assert.equal(sent.status, 201, sent.text)
+
+    const engines = [{ name: `${pool}/1`, loaded_weights: [], broke_latest_run: false }]
+    for (const by of [stranger, await keyFor({})]) assert.equal((await by.claim({ pool, engines })).status, 403)
+    assert.equal((await machine.claim({ pool: 'dep-000000000000.1.v1', engines })).status, 403)
+    const leaseId = randomUUID()
+    const claimed = await machine.claim({ pool, engines, lease_id: leaseId, wait_ms: 10_000 })
+    assert.equal(claimed.status, 200, claimed.text)
+    assert.equal(claimed.json.job.id, sent.json.id)
+    assert.equal((await machine.finish({ jobId: sent.json.id, leaseId })).status, 200)
+    assert.equal((await tenant.call(`/api/v2/jobs/${sent.json.id}`)).json.status, 'succeeded')
+  })
+
+  test('offers no engine for a copy of another machine', async () => {
+    const pool = `${deployed.id}.1.v5`
+    const answer = await stranger.publish(`${pool}/1`)
+    assert.deepEqual([answer.status, answer.json.held], [200, []])
+  })
+
+  test('reads no release that it is not told to serve', async () => {
+    await beat(stranger)
+    const [copy] = (await beat(machine)).json.copies
+    for (const id of [copy.release_id, 'rel-none']) {
+      const answer = await stranger.ask('GET', `/releases/${id}?target=linux/cpu`)
+      assert.deepEqual([answer.status, answer.json.error.type], [404, 'not_found'])
+      assert.equal(answer.json.error.message, 'this machine is to serve no such release')
+      assert.equal((await stranger.ask('GET', `/releases/${id}/blobs/blob-1`)).status, 404)
+    }
+  })
+
+  test('whose key is revoked is not counted any more: another machine gets what it had', async () => {
+    const { keys } = (await started.app.admin('GET', '/workers/keys')).json
+    const own = keys.find(({ id }: { id: string }) => machine.key.includes(id))
+    await started.app.admin('POST', `/workers/keys/${own.id}/revoke`)
+    assert.equal((await beat(machine)).status, 401)
+    const [copy] = await waitUntil(async () => {
+      const { copies } = (await beat(stranger)).json
+      return copies.length > 0 ? copies : null
+    })
+    assert.equal(copy.pool, `${deployed.id}.1.v5`)
+  })
+
+  test('that cannot make a release says why, and the deployment fails with that when no other can', async () => {
+    const tenant = await started.app.account('ben')
+    const release = started.releases.add({ version: 1, accountId: 'ben' })
+    const broken = await deploy(tenant, release.id)
+    const pool = `${broken.id}.1.v1`
+    const reason = 'start: uv is not here and could not be installed'
+    await waitUntil(async () => (await beat(stranger)).json.copies.some((copy: { pool: string }) => copy.pool === pool))
+    await beat(stranger, [{ pool, ...NOTHING_YET, place: 'gone', reason }])
+    const failed = await broken.until(({ status }) => status === 'failed')
+    assert.match(JSON.stringify(failed), /uv is not here/)
+    const { events } = (await broken.call('GET', '/events')).json
+    assert.match(JSON.stringify(events), /uv is not here/)
+  })
+})
