@@ -13,6 +13,8 @@ import type { SigningKey } from '../domain/assets/signed-url.ts'
 import type { MachinePlans } from '../domain/deployments/released/shared-copies.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import type { RunModel } from '../domain/engine/model-port.ts'
+import { createBlobLinks } from '../domain/environments/blob-links.ts'
+import { findQuota } from '../domain/environments/build-loop.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
 import type { OutputCheck } from '../domain/jobs/outputs/check-outputs.ts'
@@ -69,6 +71,8 @@ interface GatewayParts {
   readonly assets: Pick<AssetActions, 'quota' | 'hasBlob' | 'storeHeld'>
   readonly blobs: OpenedBlobs['blobs']
   readonly plans: Pick<MachinePlans, 'read'>
+  /** What the releases of one account may take of the disks of builders. */
+  readonly maxAccountBytes: number
   readonly bus: EventBus<LiveEvent>
   readonly directory: EngineDirectory
   readonly follow: () => Promise<void>
@@ -88,6 +92,7 @@ export function openWorkerGateway({
   outputCheck,
   ...parts
 }: GatewayParts): WorkerGateway {
+  const usedReleases = () => store.released.usedReleases()
   return createWorkerGateway({
     ...parts,
     ...jobs.runTerms,
@@ -95,7 +100,10 @@ export function openWorkerGateway({
     builds: store.builds,
     buildBlobs: store.buildBlobs,
     bytes: parts.blobs,
-    usedReleases: () => store.released.usedReleases(),
+    usedReleases,
+    artifacts: store.artifacts,
+    quotaOf: (accountId) => findQuota({ ...parts, queue: store.artifacts, usedReleases }, accountId),
+    links: createBlobLinks(signingKeys, parts.clock),
     assets: store.assets,
     hasBlob: assets.hasBlob,
     outputCheck: { ...outputCheck, storeHeld: assets.storeHeld },

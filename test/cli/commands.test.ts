@@ -48,6 +48,8 @@ describe('the command line', () => {
     const cases: [string[], RegExp][] = [
       [['serve', '--prot', '1'], /^atelier: unknown option '--prot' \(Did you mean --port\?\)\n$/],
       [['serv'], /^atelier: unknown command 'serv' \(Did you mean serve\?\)\n$/],
+      [['work', '--builds', 'on'], /^atelier: --builds is for --join; .*\n$/],
+      [['work', '--join', 'http://127.0.0.1:1', '--builds', 'maybe'], /^atelier: --builds must be on or off\n$/],
       [['run'], /^atelier: missing required argument 'workflow.json\|endpoint'\n$/],
     ]
     for (const [args, message] of cases) {

@@ -27,6 +27,8 @@ export interface GatewayCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Behind `/worker/v1`, with its query. */
   readonly path: string
+  /** The path is one of the service itself, and shows its right by itself: the key stays here. */
+  readonly isLink?: boolean
   readonly json?: object
   readonly bytes?: Uint8Array
   readonly range?: string
@@ -148,21 +150,24 @@ export class GatewayClient implements AsyncDisposable {
     const over = AbortSignal.timeout(call.withinMs ?? CALL_MS)
     const began = this.#at
     try {
-      const response = await loadUndici().request(`${this.#deps.urls[this.#at]}/worker/v1${path}`, {
-        dispatcher: this.#agent,
-        method,
-        headers: {
-          ...call.headers,
-          ...this.#headersNow(),
-          ...(json !== undefined && { 'content-type': 'application/json' }),
-          ...(bytes !== undefined && { 'content-type': 'application/octet-stream' }),
-          ...(range !== undefined && { range }),
+      const response = await loadUndici().request(
+        `${this.#deps.urls[this.#at]}${call.isLink === true ? '' : '/worker/v1'}${path}`,
+        {
+          dispatcher: this.#agent,
+          method,
+          headers: {
+            ...call.headers,
+            ...(call.isLink !== true && this.#headersNow()),
+            ...(json !== undefined && { 'content-type': 'application/json' }),
+            ...(bytes !== undefined && { 'content-type': 'application/octet-stream' }),
+            ...(range !== undefined && { range }),
+          },
+          body: json === undefined ? bytes : JSON.stringify(json),
+          signal: signal === undefined ? over : AbortSignal.any([signal, over]),
+          headersTimeout: 0,
+          bodyTimeout: IDLE_MS,
         },
-        body: json === undefined ? bytes : JSON.stringify(json),
-        signal: signal === undefined ? over : AbortSignal.any([signal, over]),
-        headersTimeout: 0,
-        bodyTimeout: IDLE_MS,
-      })
+      )
       if (response.statusCode < 300) return response
       throw await this.#toRefusal(response)
     } catch (error) {

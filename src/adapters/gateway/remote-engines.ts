@@ -1,12 +1,15 @@
 /** The registry of engines and the list of processes, as far as a joined worker has a part in them. */
 
+import { uptimeMs } from '../../../lib/clock.ts'
 import type { WantedCopy } from '../../domain/deployments/released/copy-engines.ts'
 import type { EngineRegistry, EngineWill } from '../../domain/engine/directory/engine-registry.ts'
+import type { BaseImage } from '../../domain/environments/builder.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { MachineReport } from '../../domain/service-nodes/machine-report.ts'
 import type { NodeStore } from '../../domain/service-nodes/node-store.ts'
 import { writeEngine } from '../../domain/workers/wire/engine-wire.ts'
 import type { GatewayClient } from './gateway-client.ts'
+import { writeBaseImages } from './remote-builds.ts'
 
 interface EnginesAnswer {
   readonly held: readonly string[]
@@ -33,12 +36,16 @@ interface RemoteEngines {
   readonly nodes: Pick<NodeStore, 'beat' | 'leave' | 'list'>
   /** Called once for each wish of an operator, and with the present ones at the start. */
   onWish(listener: (engineId: string, will: EngineWill) => void): void
+  /** What the machine makes releases with; said with every beat that comes long enough after the last one. */
+  offerBuilder(images: readonly BaseImage[]): void
   /** As the service said with the latest beat; null: it has said nothing yet. */
   assigned(): readonly AssignedCopy[] | null
   readTime(): Promise<Date>
 }
 
 const CATALOG_MS = 120_000
+/** The service forgets a builder that says nothing for a minute. */
+const OFFER_EVERY_MS = 15_000
 
 export function createRemoteEngines(
   client: Pick<GatewayClient, 'call' | 'hello'>,
@@ -46,10 +53,7 @@ export function createRemoteEngines(
 ): RemoteEngines {
   const catalogs = new Map<string, string>()
   const obeyed = new Map<string, number>()
-  let live: readonly string[] = []
-  let assigned: readonly AssignedCopy[] | null = null
   let tell: (engineId: string, will: EngineWill) => void = () => {}
-
   async function putCatalog(hash: string, text: string): Promise<void> {
     catalogs.set(hash, text)
     const bytes = Buffer.from(text)
@@ -89,12 +93,47 @@ export function createRemoteEngines(
       },
       leave,
     },
+    ...createPresence(client, liveNode),
+    onWish(listener) {
+      tell = listener
+    },
+    readTime: async () => new Date((await client.hello()).time_ms),
+  }
+}
+
+/** This process, and the machine that it offers, as they are said with every beat. */
+function createPresence(
+  client: Pick<GatewayClient, 'call'>,
+  liveNode: () => string | null,
+): Pick<RemoteEngines, 'nodes' | 'offerBuilder' | 'assigned'> {
+  let live: readonly string[] = []
+  let assigned: readonly AssignedCopy[] | null = null
+  let offered: readonly object[] | null = null
+  let offeredAtMs = Number.NEGATIVE_INFINITY
+
+  function offerNow(): object {
+    if (offered === null || uptimeMs() - offeredAtMs < OFFER_EVERY_MS) return {}
+    offeredAtMs = uptimeMs()
+    return { base_images: offered }
+  }
+
+  async function leave(): Promise<void> {
+    await client.call({ method: 'DELETE', path: '/engines' })
+  }
+
+  return {
     nodes: {
       async beat({ about: { version, host, workers, machine } }) {
         const answer = await client.call<BeatAnswer>({
           method: 'POST',
           path: '/beats',
-          json: { version, host, workers, live_node: liveNode(), ...(machine && { machine: writeMachine(machine) }) },
+          json: {
+            version,
+            host,
+            workers,
+            live_node: liveNode(),
+            ...(machine && { machine: { ...writeMachine(machine), ...offerNow() } }),
+          },
         })
         live = answer?.live ?? []
         if (machine !== undefined) assigned = (answer?.copies ?? []).map(readAssigned)
@@ -109,11 +148,10 @@ export function createRemoteEngines(
         return live.map((id) => ({ id, startedAt: then, seenAt: then, aliveUntil: always, about }))
       },
     },
-    onWish(listener) {
-      tell = listener
+    offerBuilder(images) {
+      offered = writeBaseImages(images)
     },
     assigned: () => assigned,
-    readTime: async () => new Date((await client.hello()).time_ms),
   }
 }
 

@@ -12,7 +12,7 @@ import { createBackoff, sleep } from '../../../lib/waiting/sleep.ts'
 import { isStoreAway, outlastOutage, type Refusal, ServiceError, storeUnavailable } from '../../domain/errors.ts'
 import type { Lease } from '../../domain/jobs/job-store.ts'
 import type { RunInputs, StoreOutput } from '../../domain/jobs/run/run-deps.ts'
-import type { GatewayClient } from './gateway-client.ts'
+import type { GatewayCall, GatewayClient } from './gateway-client.ts'
 import type { HeldJobs } from './held-jobs.ts'
 
 interface RemoteFilesDeps {
@@ -128,7 +128,7 @@ interface Input {
 /** Bytes of the service, read on from where a connection broke. `sizeBytes`: null: as the service says. Rejects when there are fewer. */
 export async function* readOn(
   client: RemoteFilesDeps['client'],
-  path: string,
+  { path, isLink = false }: Pick<GatewayCall, 'path' | 'isLink'>,
   sizeBytes: number | null,
 ): AsyncGenerator<Uint8Array> {
   const backoff = createBackoff({ firstMs: 250, maxMs: 4000 })
@@ -137,7 +137,7 @@ export async function* readOn(
   for (let tries = 1; total === null || read < total; ) {
     try {
       const range = read === 0 ? {} : { range: `bytes=${read}-` }
-      const { headers, body } = await client.open({ method: 'GET', path, ...range, withinMs: TRANSFER_MS })
+      const { headers, body } = await client.open({ method: 'GET', path, isLink, ...range, withinMs: TRANSFER_MS })
       total ??= Number(headers['content-length'])
       for await (const chunk of asOutages(body)) {
         read += chunk.byteLength
@@ -168,7 +168,7 @@ async function* readInput(
 ): AsyncGenerator<Uint8Array> {
   const hasher = blake3.createHasher()
   const path = `/jobs/${lease.jobId}/inputs/${hash}?lease_id=${lease.leaseId}`
-  for await (const chunk of readOn(client, path, held.mustFindInput(hash))) {
+  for await (const chunk of readOn(client, { path }, held.mustFindInput(hash))) {
     hasher.update(chunk)
     yield chunk
   }

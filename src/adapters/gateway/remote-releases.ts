@@ -18,7 +18,7 @@ export function createRemoteReleases(client: Pick<GatewayClient, 'call' | 'open'
 
   async function openBlob(releaseId: string, blobId: string): Promise<NodeJS.ReadableStream> {
     const path = `${pathOf(releaseId)}/blobs/${encodeURIComponent(blobId)}`
-    return Readable.from(asFailures(readOn(client, path, null), blobId))
+    return Readable.from(asFailures(readOn(client, { path }, null), blobId))
   }
 
   return {
@@ -40,7 +40,7 @@ export function createRemoteReleases(client: Pick<GatewayClient, 'call' | 'open'
 }
 
 /** A build that cannot read a file says so, and what to do. */
-async function* asFailures(source: AsyncIterable<Uint8Array>, blobId: string): AsyncGenerator<Uint8Array> {
+export async function* asFailures(source: AsyncIterable<Uint8Array>, blobId: string): AsyncGenerator<Uint8Array> {
   try {
     yield* source
   } catch (error) {

@@ -5,9 +5,11 @@
 import { mkdir, readdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
+import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
+import { createRemoteBuilds } from '../../adapters/gateway/remote-builds.ts'
 import type { AssignedCopy } from '../../adapters/gateway/remote-engines.ts'
 import { createRemoteReleases } from '../../adapters/gateway/remote-releases.ts'
 import type { BuilderConfig } from '../../config/blocks/builder-config.ts'
@@ -19,6 +21,7 @@ import type { PoolWorkers } from '../../domain/deployments/lifecycle.ts'
 import type { CopyEngines } from '../../domain/deployments/released/copy-engines.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import { type BringRelease, createBringRelease, type ReleasePlace } from '../../domain/environments/bring-release.ts'
+import { buildOne } from '../../domain/environments/build-one.ts'
 import type { Builder } from '../../domain/environments/builder.ts'
 import { targetText } from '../../domain/environments/definition.ts'
 import { isStoreAway } from '../../domain/errors.ts'
@@ -58,6 +61,9 @@ interface ReleasesHere {
 }
 
 const LOOK_MS = 1000
+const BUILD_EVERY_MS = 3000
+/** As the service gives it. */
+const BUILD_LEASE_MS = 60_000
 const TIDY_EVERY_MS = 600_000
 /** The service hears of a folder that was just made with the next beat. */
 const KEEP_YOUNG_MS = 600_000
@@ -99,6 +105,7 @@ interface Parts extends JoinReleasesParts {
 class JoinReleases implements JoinedReleases {
   readonly #parts: Parts
   readonly #remote: ReturnType<typeof createRemoteReleases>
+  readonly #builds: ReturnType<typeof createRemoteBuilds>
   readonly #bringing: BringRelease
   readonly #places: ReturnType<typeof createPlaces>
   readonly #ending = new AbortController()
@@ -113,6 +120,8 @@ class JoinReleases implements JoinedReleases {
     this.#freeBytes = freeNow
     this.#remote = createRemoteReleases(service.client)
     this.#bringing = createBringRelease({ find: this.#remote.find, builder, log })
+    this.#builds = createRemoteBuilds(service.client)
+    service.engines.offerBuilder(builder.baseImages)
     this.#places = createPlaces(this.#bringing.bring, service.clock)
   }
 
@@ -141,10 +150,11 @@ class JoinReleases implements JoinedReleases {
     const { service } = this.#parts
     const looking = this.#repeat(LOOK_MS, () => this.#look(here, engines))
     const tidying = this.#repeat(TIDY_EVERY_MS, () => this.#tidy())
+    const building = this.#repeat(BUILD_EVERY_MS, () => this.#buildNext())
     return {
       [Symbol.asyncDispose]: async () => {
         this.#ending.abort()
-        await Promise.all([looking, tidying])
+        await Promise.all([looking, tidying, building])
         await here.workers.drain({ deadline: service.clock.now() })
         await engines[Symbol.asyncDispose]()
       },
@@ -189,6 +199,19 @@ class JoinReleases implements JoinedReleases {
     // What runs there may finish; the next look must not wait for it.
     for (const { pool } of gone)
       void workers.stop(pool, { deadline }).catch((err: unknown) => log.error({ err, pool }, 'workers did not end'))
+  }
+
+  /** Those that wait, one after the other. */
+  async #buildNext(): Promise<void> {
+    const { service, builder, log } = this.#parts
+    while (!this.#ending.signal.aborted && !this.#isWithdrawn) {
+      const leaseId = newUuidV4()
+      const build = await this.#builds.claim(leaseId, builder.targets)
+      if (build === null) return
+      const { claimed, quotaOf, openBlob } = build
+      const parts = { queue: this.#builds.queue, builder, quotaOf, openBlob, clock: service.clock, log }
+      await buildOne({ ...parts, leaseMs: BUILD_LEASE_MS }, claimed, { leaseId, ending: this.#ending.signal })
+    }
   }
 
   async #tidy(): Promise<void> {

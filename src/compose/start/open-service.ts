@@ -12,7 +12,7 @@ import type { Config } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { Authenticate } from '../../domain/accounts/caller.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
-import { type ContentSigner, createContentSigner, type SigningKey } from '../../domain/assets/signed-url.ts'
+import { type ContentSigner, createContentSigner } from '../../domain/assets/signed-url.ts'
 import type { Engine, EngineRun } from '../../domain/engine/engine-port.ts'
 import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
 import { createWeightManager, type WeightManager } from '../../domain/engine/weights/manage-weights.ts'
@@ -176,7 +176,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     weights: openWeights(config, { base, engines }),
   }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
-  return { ...service, gateway: hasGateway ? openGateway(service, { runModel, signingKeys }) : null }
+  return { ...service, gateway: hasGateway ? openGateway(config, service, { runModel, signingKeys }) : null }
 }
 
 function openWeights(config: Config, { base, engines }: Pick<OpenedService, 'base' | 'engines'>): WeightManager {
@@ -240,8 +240,9 @@ async function openBuilding(
 }
 
 function openGateway(
+  { builder }: Config,
   { base, callers, engines, running, assets, bus, turns, moderation }: Omit<OpenedService, 'gateway'>,
-  parts: { readonly runModel: RunModel; readonly signingKeys: readonly SigningKey[] },
+  parts: Pick<Parameters<typeof openWorkerGateway>[0], 'runModel' | 'signingKeys'>,
 ): WorkerGateway {
   const { store, node, opened, clock, log } = base
   const { directory, follow } = engines
@@ -251,6 +252,7 @@ function openGateway(
     keys: callers.workerKeys.keys,
     blobs: opened.blobs,
     plans: openMachinePlans(store),
+    maxAccountBytes: builder?.maxAccountBytes ?? Number.MAX_SAFE_INTEGER,
     heartbeat: node.heartbeat,
     outputCheck: moderation.outputCheck,
   })

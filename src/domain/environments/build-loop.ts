@@ -5,13 +5,13 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
-import { keepHead } from '../../../lib/text/cut-text.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { isStoreAway } from '../errors.ts'
-import type { ArtifactLease, ArtifactQueue, ClaimedArtifact } from './artifact-queue.ts'
+import type { ArtifactQueue } from './artifact-queue.ts'
 import type { BlobKind } from './blob.ts'
-import { type Builder, BuildFailure } from './builder.ts'
-import { targetText } from './definition.ts'
+import { buildOne } from './build-one.ts'
+import type { Builder } from './builder.ts'
+import type { DiskQuota } from './disk-quota.ts'
 
 export interface BuildLoopDeps {
   readonly queue: ArtifactQueue
@@ -57,9 +57,9 @@ const USUAL: BuildTimes = {
   keepFetchedMs: 86_400_000,
   writeLogEveryMs: 500,
 }
+const KEPT_MS = USUAL.keepYoungMs + USUAL.keepUnusedMs
 // A builder that was killed in the middle of it three times is perhaps killed by it.
 const MAX_ATTEMPTS = 3
-const MAX_REASON_BYTES = 8_000
 
 interface BuildLoop extends AsyncDisposable {
   /** Harmless when called twice. */
@@ -96,7 +96,9 @@ export function createBuildLoop(deps: BuildLoopDeps): BuildLoop {
     const until = new Date(now.getTime() + times.leaseMs)
     const claimed = await queue.claim({ leaseId, builder: builderId, targets, now, until })
     if (claimed === null) return false
-    await buildOne({ ...deps, times }, claimed, leaseId, ending.signal)
+    const quotaOf = (accountId: string) =>
+      findQuota({ ...deps, keptMs: times.keepYoungMs + times.keepUnusedMs }, accountId)
+    await buildOne({ ...deps, ...times, quotaOf }, claimed, { leaseId, ending: ending.signal })
     return true
   }
 
@@ -153,114 +155,17 @@ async function tidy({ queue, builder, usedReleases, log, times }: OneBuild, nowM
   if (freedBytes > 0) log.info({ freedBytes }, 'removed releases that no deployment uses or can go back to')
 }
 
-/** The lease is somebody else's. */
-const LOST = new Error('the lease of the build is lost')
-
-async function buildOne(deps: OneBuild, claimed: ClaimedArtifact, leaseId: string, ending: AbortSignal): Promise<void> {
-  const { queue, builder, clock, log, openBlob } = deps
-  const { release, artifact, lock } = claimed
-  const lease: ArtifactLease = { artifactId: artifact.id, leaseId }
-  const facts = { releaseId: release.id, artifactId: artifact.id, target: targetText(artifact.target) }
-  const lost = new AbortController()
-  const mustHold = (holds: boolean) => {
-    if (!holds) lost.abort(LOST)
-  }
-  const lines = createLines((text) => queue.appendLog(lease, text).then(mustHold), deps.times.writeLogEveryMs)
-  const renewing = keepLease(deps, lease, lost)
-  const signal = AbortSignal.any([ending, lost.signal])
-  try {
-    log.info(facts, 'building a release')
-    const quota = { maxBytes: deps.maxAccountBytes, held: await listHeld(deps, release.accountId) }
-    const built = await builder.build({
-      releaseId: release.id,
-      definition: release.definition,
-      target: artifact.target,
-      ...{ lock, quota },
-      openBlob: (blobId, kind) => openBlob(release.accountId, blobId, kind),
-      note: async (made) => mustHold(await queue.noteLock(lease, made)),
-      say: lines.say,
-      signal,
-    })
-    await lines.end()
-    mustHold(await queue.succeed(lease, built, clock.now()))
-    log.info(facts, 'built a release')
-  } catch (error) {
-    await lines.end()
-    if (lost.signal.aborted) log.info(facts, 'stopped building a release: it is no longer for this builder')
-    else if (ending.aborted) await queue.giveBack(lease)
-    else {
-      if (!(error instanceof BuildFailure))
-        log.error({ ...facts, err: error }, 'building a release failed for a reason of the builder')
-      await queue.fail(lease, toReason(error), clock.now())
-    }
-  } finally {
-    await renewing()
-  }
+interface QuotaDeps extends Pick<BuildLoopDeps, 'usedReleases' | 'clock' | 'maxAccountBytes'> {
+  readonly queue: Pick<ArtifactQueue, 'listHeld'>
+  readonly keptMs?: number
 }
 
 /** What the account has that no tidying would remove. */
-async function listHeld({ queue, usedReleases, clock, times }: OneBuild, accountId: string) {
-  const finishedAfter = new Date(clock.now().getTime() - times.keepYoungMs - times.keepUnusedMs)
-  return queue.listHeld({ accountId, finishedAfter, releaseIds: await usedReleases() })
-}
-
-function toReason(error: unknown): string {
-  const reason =
-    error instanceof BuildFailure
-      ? error.message
-      : 'start: the builder itself failed; the log of the service says why. Cut the release again'
-  return keepHead(reason, MAX_REASON_BYTES)
-}
-
-/** Resolves when the renewing has ended, in the function that it returns. */
-function keepLease(
-  { queue, clock, log, times: { leaseMs } }: OneBuild,
-  lease: ArtifactLease,
-  lost: AbortController,
-): () => Promise<void> {
-  const over = new AbortController()
-  const renew = async () => {
-    let heldUntil = clock.now().getTime() + leaseMs
-    while (!over.signal.aborted) {
-      await sleep(leaseMs / 3, over.signal)
-      if (over.signal.aborted) return
-      const until = new Date(clock.now().getTime() + leaseMs)
-      const holds = await queue.renew(lease, until).catch((err: unknown) => {
-        log.debug({ err }, 'the lease of a build cannot be renewed just now')
-        return null
-      })
-      if (holds === true) heldUntil = until.getTime()
-      // Without an answer it may be somebody else's from then on.
-      if (holds === false || clock.now().getTime() >= heldUntil) lost.abort(LOST)
-    }
-  }
-  const renewing = renew()
-  return async () => {
-    over.abort()
-    await renewing
-  }
-}
-
-/** Many lines in one write, in their order; what cannot be written is dropped. */
-function createLines(write: (text: string) => Promise<void>, everyMs: number) {
-  let waiting = ''
-  let writing: Promise<void> | null = null
-  async function flush(): Promise<void> {
-    while (waiting !== '') {
-      const text = waiting
-      waiting = ''
-      await write(text).catch(() => {})
-      if (waiting !== '') await sleep(everyMs)
-    }
-    writing = null
-  }
-  return {
-    say(line: string) {
-      waiting += `${line}\n`
-      writing ??= flush()
-    },
-    async end() {
-      while (writing !== null) await writing
-    },
-  }
+export async function findQuota(
+  { queue, usedReleases, clock, maxAccountBytes, keptMs = KEPT_MS }: QuotaDeps,
+  accountId: string,
+): Promise<DiskQuota> {
+  const finishedAfter = new Date(clock.now().getTime() - keptMs)
+  const held = await queue.listHeld({ accountId, finishedAfter, releaseIds: await usedReleases() })
+  return { maxBytes: maxAccountBytes, held }
 }

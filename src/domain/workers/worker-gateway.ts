@@ -1,4 +1,5 @@
 /** Everything that a joined worker may do, as one value for the surface that it speaks to. */
+
 import { createHeldClaims } from './held-claims.ts'
 import {
   createLeasedModels,
@@ -7,6 +8,7 @@ import {
   type RunNodeModel,
   type WorkerModelsDeps,
 } from './leased-models.ts'
+import { createWorkerBuilds, type WorkerBuilds, type WorkerBuildsDeps } from './worker-builds.ts'
 import { createWorkerEngines, type WorkerEngines, type WorkerEnginesDeps } from './worker-engines.ts'
 import { createWorkerFiles, MAX_PIECE_BYTES, type WorkerFiles, type WorkerFilesDeps } from './worker-files.ts'
 import type { WorkerKeys } from './worker-keys.ts'
@@ -21,6 +23,7 @@ export interface WorkerGateway {
   readonly files: WorkerFiles
   readonly engines: WorkerEngines
   readonly releases: WorkerReleases
+  readonly builds: WorkerBuilds
   readonly live: WorkerLive
   readonly runModel: RunNodeModel
 }
@@ -29,6 +32,7 @@ type GatewayDeps = Omit<WorkerRunsDeps, 'held' | 'leaseMs' | 'releases'> &
   Omit<WorkerFilesDeps, 'held'> &
   Omit<WorkerEnginesDeps, 'holdMs' | 'directory' | 'releases'> &
   WorkerReleasesDeps &
+  WorkerBuildsDeps &
   Omit<WorkerModelsDeps, 'held' | 'models'> &
   Omit<WorkerLiveDeps, 'held' | 'bus'> & {
     readonly keys: WorkerKeys
@@ -50,6 +54,7 @@ export function createWorkerGateway(deps: GatewayDeps): WorkerGateway {
     files: createWorkerFiles({ ...deps, held }),
     engines: createWorkerEngines({ ...deps, releases, holdMs: LEASE_MS }),
     releases,
+    builds: createWorkerBuilds(deps),
     live: new WorkerLive({ ...deps, held }),
     runModel: createWorkerModels({ ...deps, held, models: createLeasedModels(deps) }),
   }

@@ -19,6 +19,7 @@ import { createRouteGuard, needs, sendError, serviceAddressOf, wrongMethod } fro
 import { pathOf } from '../kit/request.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import { createWorkerLoad, LiveSockets } from './live-sockets.ts'
+import { claimBuild, moveBuild } from './operations/builds.ts'
 import { offerBlob, putBlob, readInput, readRelease, readReleaseBlob, readReleaseUse } from './operations/files.ts'
 import { claimJob, commitRun, releaseLeases, renewLeases, reserveNumbers, runNodeModel } from './operations/runs.ts'
 import {
@@ -64,12 +65,12 @@ const REQUEST_SCHEMAS = [
     'NodeModelCall',
     'Engines',
   ],
-  'Beat',
+  ...['Beat', 'BuildClaim', 'BuildMove'],
 ]
 const OPERATIONS = [
   ...[getWorkerOpenapi, getHello, openLive, claimJob, renewLeases, releaseLeases, commitRun, reserveNumbers],
   ...[readInput, offerBlob, putBlob, runNodeModel, publishEngines, leaveService, putCatalog, beatWorker],
-  ...[readRelease, readReleaseUse, readReleaseBlob],
+  ...[readRelease, readReleaseUse, readReleaseBlob, claimBuild, moveBuild],
 ]
 // What is asked before a version is agreed on.
 const UNVERSIONED = new Set(['hello', 'openapi.json'])

@@ -5,13 +5,15 @@ import { mkdtemp, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import type { JoinedWorker } from '../../../src/compose/joined-worker.ts'
 import { joinTestWorker } from '../../support/app/join-worker.ts'
+import { spawnServer } from '../../support/app/spawn-server.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { withoutUv } from '../../support/builds/bench.ts'
+import { packFiles, zipOf } from '../../support/builds/packages.ts'
 import { writeRunning } from '../../support/builds/running-comfyui.ts'
+import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
-import { ADMIN_TOKEN, largeModel, openStudio, TARGET } from '../../support/deployments/storm.ts'
+import { ADMIN_TOKEN, isAlive, largeModel, openStudio, TARGET } from '../../support/deployments/storm.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 test('a machine that joined makes releases from their locks, serves, moves and rolls back; another takes over when its key is revoked', {
@@ -36,12 +38,18 @@ test('a machine that joined makes releases from their locks, serves, moves and r
     call(app.url, `/admin/v1${at}`, {
       ...{ method: 'POST', body: JSON.stringify(body), headers: { authorization: `Bearer ${ADMIN_TOKEN}` } },
     })
-  const newKey = async () => (await admin('/workers/keys', { builds: true })).json as { id: string; text: string }
-  async function join(name: string, key: string, more: object = {}): Promise<JoinedWorker> {
+  const newKey = async (rights: object = { builds: true }) =>
+    (await admin('/workers/keys', rights)).json as { id: string; text: string }
+  async function writeBuilder(name: string, targets: readonly string[] = ['linux/cpu']): Promise<string> {
     const file = path.join(root, `${name}.json`)
-    await writeFile(file, JSON.stringify({ ...builders, folder: path.join(root, name), ...more }))
-    const settings = { builder: file, releaseEngines: '2', embedded: 'off' }
-    return opening.use(await joinTestWorker(app, { key, settings, builds: true, overrides: { engines: [] } }))
+    await writeFile(file, JSON.stringify({ ...builders, targets, folder: path.join(root, name) }))
+    return file
+  }
+  const toFlags = (builder: string) =>
+    ['--join', app.url, '--builds', 'on', '--builder', builder, '--release-engines', '2', '--embedded', 'off'] as const
+  const enginesOf = async (): Promise<readonly { id: string; state: string }[]> => {
+    const headers = { authorization: `Bearer ${ADMIN_TOKEN}` }
+    return (await call(app.url, '/admin/v1/engines', { headers })).json.engines
   }
   const folderOf = (name: string, releaseId: string) =>
     path.join(root, name, 'releases', releaseId, 'linux-cpu', 'release.json')
@@ -50,7 +58,13 @@ test('a machine that joined makes releases from their locks, serves, moves and r
   const { api, versions } = studio
   const first = await studio.cut({})
   const firstKey = await newKey()
-  const one = await join('one', firstKey.text)
+  const flags = toFlags(await writeBuilder('one'))
+  const plain = (await newKey({})).text
+  const refused = await runInProcess(['work', ...flags, '--token', plain], { cwd: root })
+  assert.equal(refused.code, 2, refused.stderr)
+  assert.match(refused.stderr, /may make and serve no releases; make one with: atelier workers create --builds/)
+  const env = { ATELIER_WORKER_TOKEN: firstKey.text, HOME: root }
+  const one = opening.use(await spawnServer([...flags, '--log-level', 'warn'], env, { command: 'work' }))
   const made = await api('POST', '/deploy/v1/deployments', {
     ...{ releaseId: first, computeConfig: { gpuClass: 'cpu', region: 'local', min: 1, max: 1 } },
   })
@@ -87,7 +101,7 @@ test('a machine that joined makes releases from their locks, serves, moves and r
   await until(({ status }) => status === 'ready')
   assert.ok(existsSync(folderOf('one', first)), 'it was made on the machine that joined')
   assert.equal(await run(), 1)
-  assert.ok(one.fleet.status().some(({ id }) => id.startsWith(`${made.json.id}.1.v1/`)))
+  assert.ok((await enginesOf()).some(({ id }) => id.startsWith(`${made.json.id}.1.v1/`) && id.endsWith(firstKey.id)))
 
   // With a model that only the service has.
   const bytes = largeModel(100_000)
@@ -103,7 +117,7 @@ test('a machine that joined makes releases from their locks, serves, moves and r
   await until(({ revision }) => revision === 3)
   assert.equal(await run(), 1)
   // What it had of the other releases has ended.
-  await waitUntil(() => one.fleet.status().every(({ id }) => id.startsWith(`${made.json.id}.3.`)))
+  await waitUntil(() => running.pidsOf(second.id).every((pid) => !isAlive(pid)))
 
   // A release that the machine cannot make: the update fails and says why, and the one that serves goes on.
   const unmade = await studio.release({ models: [], customNodes: [] })
@@ -116,13 +130,73 @@ test('a machine that joined makes releases from their locks, serves, moves and r
   assert.equal(await run(), 1)
   await rename(`${comfyui}-away`, comfyui)
 
-  const two = await join('two', (await newKey()).text)
+  const settings = {
+    builder: await writeBuilder('two', ['linux/nvidia', 'linux/cpu']),
+    releaseEngines: '2',
+    embedded: 'off',
+  }
+  const key = (await newKey()).text
+  const two = opening.use(await joinTestWorker(app, { key, settings, builds: true, overrides: { engines: [] } }))
   const revoked = await admin(`/workers/keys/${firstKey.id}/revoke`, {})
   assert.equal(revoked.status, 200, revoked.text)
-  await one.refused
+  assert.equal(await one.exited, 2, one.output())
   await waitUntil(() =>
     two.fleet.status().some(({ id, state }) => id.startsWith(`${made.json.id}.3.`) && state === 'ready'),
   )
   assert.equal(await run(), 1)
   assert.ok(existsSync(folderOf('two', first)), 'the other machine has made it')
+
+  // What no process of the service can make is made by the machine that can, with its files, and served there.
+  const blobId = await studio.upload('model', 'm.safetensors', bytes)
+  const definition = {
+    ...{ baseComfyVersion: 'v0.3.40', models: [{ type: 'checkpoints', filename: 'm.safetensors', blobId }] },
+    customNodes: [
+      { name: 'faraway', blobId: await studio.upload('node_zip', 'faraway.zip', zipOf(packFiles('Faraway'))) },
+    ],
+  }
+  const { json: build } = await api('POST', '/builder/v1/builds', { name: 'faraway', definition })
+  const cut = await api('POST', `/builder/v1/builds/${build.id}/releases`, {
+    targets: [{ os: 'linux', gpu: 'nvidia' }],
+  })
+  assert.equal(cut.status, 201, cut.text)
+  const faraway = await waitUntil(async () => {
+    const { json } = await api('GET', `/builder/v1/releases/${cut.json.releaseId}`)
+    return json.status === 'complete' ? json : null
+  })
+  const [artifact] = faraway.artifacts
+  assert.equal(artifact.status, 'ready', JSON.stringify(artifact))
+  const told = await api('GET', `/builder/v1/releases/${faraway.id}/logs?os=linux&gpu=nvidia`)
+  assert.match(told.text, /== validate/)
+  const there = await api('POST', '/deploy/v1/deployments', {
+    ...{ releaseId: faraway.id, computeConfig: { gpuClass: 'nvidia', region: 'local', min: 1, max: 1 } },
+  })
+  assert.equal(there.status, 201, there.text)
+  await waitUntil(async () => (await api('GET', `/deploy/v1/deployments/${there.json.id}`)).json.status === 'ready')
+  await waitUntil(async () =>
+    (await enginesOf()).some(({ id, state }) => id.startsWith(`${there.json.id}.1.v1/`) && state === 'ready'),
+  )
+
+  // A build that it cannot make fails with the reason.
+  const broken = {
+    baseComfyVersion: 'v0.3.40',
+    customNodes: [
+      {
+        name: 'broken',
+        blobId: await studio.upload(
+          'node_zip',
+          'broken.zip',
+          zipOf(packFiles('Broken', { imports: ['nowhere_to_be_found'] })),
+        ),
+      },
+    ],
+  }
+  const { json: brokenBuild } = await api('POST', '/builder/v1/builds', { name: 'broken', definition: broken })
+  const brokenCut = await api('POST', `/builder/v1/builds/${brokenBuild.id}/releases`, {
+    targets: [{ os: 'linux', gpu: 'nvidia' }],
+  })
+  const unbuilt = await waitUntil(async () => {
+    const { json } = await api('GET', `/builder/v1/releases/${brokenCut.json.releaseId}`)
+    return json.status === 'complete' ? json : null
+  })
+  assert.match(unbuilt.artifacts[0].failureReason, /^validate: pack broken: its import failed/)
 })

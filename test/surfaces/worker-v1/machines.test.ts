@@ -30,7 +30,7 @@ async function beat(by: WorkerClient, copies: readonly object[] = [], fields: ob
 describe('a machine that joined', () => {
   before(async () => {
     // The service itself starts engines of no class.
-    started = await startReleased({ joins: 'on' }, [])
+    started = await startReleased({ joins: 'on', builds: 'cut' }, [])
     machine = await keyFor({ builds: true })
     stranger = await keyFor({ builds: true })
   })
@@ -93,6 +93,46 @@ describe('a machine that joined', () => {
       assert.equal(answer.json.error.message, 'this machine is to serve no such release')
       assert.equal((await stranger.ask('GET', `/releases/${id}/blobs/blob-1`)).status, 404)
     }
+  })
+
+  test('builds under its own lease alone, and a key without the right builds nothing', async () => {
+    const tenant = await started.app.account('cut')
+    const post = async (at: string, body: object) => {
+      const answer = await tenant.call(at, { method: 'POST', body: JSON.stringify(body) })
+      assert.ok(answer.status < 300, answer.text)
+      return answer.json
+    }
+    const definition = { baseComfyVersion: 'v0.3.40' }
+    const build = await post('/builder/v1/builds', { name: 'studio', definition })
+    const target = { os: 'linux', gpu: 'amd' }
+    const { releaseId } = await post(`/builder/v1/builds/${build.id}/releases`, { targets: [target] })
+    const artifact = async () => (await tenant.call(`/builder/v1/releases/${releaseId}`)).json.artifacts[0]
+    const plain = await keyFor({})
+    const wanted = { lease_id: randomUUID(), targets: ['linux/amd'] }
+    assert.equal((await plain.ask('POST', '/builds/claims', wanted)).status, 403)
+    const others = { ...wanted, targets: ['linux/nvidia'] }
+    assert.equal((await machine.ask('POST', '/builds/claims', others)).status, 204)
+    const claimed = await machine.ask('POST', '/builds/claims', wanted)
+    assert.equal(claimed.status, 200, claimed.text)
+    assert.deepEqual(
+      [claimed.json.release_id, claimed.json.target, claimed.json.definition, claimed.json.lock],
+      [releaseId, 'linux/amd', definition, null],
+    )
+    assert.equal((await artifact()).status, 'building')
+    const at = `/builds/${claimed.json.artifact_id}/moves`
+    const move = { lease_id: wanted.lease_id, move: 'fail', text: 'start: no Python 3.12 is here; install one' }
+    assert.equal((await plain.ask('POST', at, move)).status, 403)
+    assert.deepEqual((await stranger.ask('POST', at, move)).json, { held: false })
+    const empty = await machine.ask('POST', at, { ...move, text: undefined })
+    assert.deepEqual([empty.status, empty.json.error.type], [422, 'invalid_field'])
+    const logged = { ...move, move: 'log', text: 'looking around\n' }
+    assert.deepEqual((await machine.ask('POST', at, logged)).json, { held: true })
+    assert.deepEqual((await machine.ask('POST', at, { ...move, move: 'renew' })).json, { held: true })
+    assert.deepEqual((await machine.ask('POST', at, move)).json, { held: true })
+    assert.equal((await artifact()).failureReason, 'start: no Python 3.12 is here; install one')
+    const log = await tenant.call(`/builder/v1/releases/${releaseId}/logs?os=linux&gpu=amd`)
+    assert.equal(log.json.log, 'looking around\n')
+    assert.deepEqual((await machine.ask('POST', at, move)).json, { held: false })
   })
 
   test('whose key is revoked is not counted any more: another machine gets what it had', async () => {

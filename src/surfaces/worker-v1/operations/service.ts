@@ -1,6 +1,8 @@
 /** The protocol itself: its contract, and what this node speaks. */
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../../../lib/clock.ts'
+import type { BaseImage } from '../../../domain/environments/builder.ts'
+import { readTarget } from '../../../domain/environments/definition.ts'
 import type { MachineReport } from '../../../domain/service-nodes/machine-report.ts'
 import { MAX_CATALOG_BYTES } from '../../../domain/workers/guest-catalog.ts'
 import type { EngineFields } from '../../../domain/workers/wire/engine-wire.ts'
@@ -69,7 +71,17 @@ interface BeatBody {
     readonly room: number
     readonly free_bytes: number
     readonly copies: MachineReport['copies']
+    readonly base_images?: readonly BaseImageFields[]
   }
+}
+
+interface BaseImageFields extends Omit<BaseImage, 'targets' | 'isDefault'> {
+  readonly targets: readonly string[]
+  readonly is_default: boolean
+}
+
+function toBaseImage({ is_default: isDefault, targets, ...image }: BaseImageFields): BaseImage {
+  return { ...image, targets: targets.map(readTarget), isDefault }
 }
 
 const CATALOG_MS = 120_000
@@ -84,7 +96,9 @@ export function publishEngines(app: FastifyInstance, { kit }: EngineDeps): void 
 
 export function leaveService(app: FastifyInstance, { kit }: EngineDeps): void {
   app.delete(`${WORKER_PATH}/engines`, needs('worker'), async (request, reply) => {
-    await kit.gateway.engines.leave(kit.workerOf(request), kit.instanceOf(request))
+    const [worker, instanceId] = [kit.workerOf(request), kit.instanceOf(request)]
+    await kit.gateway.engines.leave(worker, instanceId)
+    await kit.gateway.builds.leave(worker, instanceId)
     return reply.code(204).send()
   })
 }
@@ -102,10 +116,12 @@ export function beatWorker(app: FastifyInstance, { kit, clock }: EngineDeps): vo
   app.post(`${WORKER_PATH}/beats`, needs('worker'), async (request, reply) => {
     const { live_node: liveNode, machine: offered, ...about } = await kit.readBody<BeatBody>(request, 'Beat')
     const [worker, instanceId] = [kit.workerOf(request), kit.instanceOf(request)]
-    const machine = offered === undefined ? null : { ...offered, freeBytes: offered.free_bytes }
+    const { base_images: baseImages, free_bytes: freeBytes = 0, ...rest } = offered ?? {}
+    const machine = offered === undefined ? null : ({ ...rest, freeBytes } as MachineReport)
     const live = await kit.gateway.engines.beat(worker, { ...about, liveNode, machine, instanceId })
     const told = { live, time_ms: clock.now().getTime() }
     if (machine === null) return sendJson(reply, 200, told)
+    if (baseImages !== undefined) await kit.gateway.builds.announce(worker, instanceId, baseImages.map(toBaseImage))
     const copies = await kit.gateway.releases.assigned(worker, instanceId)
     return sendJson(reply, 200, {
       ...told,
