@@ -24,6 +24,8 @@ interface BuildParts {
   readonly signingKeys: readonly SigningKey[]
   readonly directory: Pick<EngineDirectory, 'availability'>
   readonly building: Pick<OpenedBuilder, 'registry'>
+  /** Of the builder of this process. */
+  readonly origins: readonly string[]
   readonly clock: Clock
 }
 
@@ -43,7 +45,9 @@ export function openBuilds({ allowed, bounds }: BuildsConfig, parts: BuildParts)
   const common = { mayBuild, newId, clock, audited: (entry: Parameters<Store['audited']>[0]) => store.audited(entry) }
   return {
     builds: createManageBuilds({
-      ...{ ...common, store: store.builds, artifacts: store.artifacts, usersOf, whyNotFetched, bounds },
+      ...{ ...common, store: store.builds, artifacts: store.artifacts, usersOf, bounds },
+      origins: parts.origins,
+      whyNotFetched: (address) => whyNotFetched(address, parts.origins),
     }),
     blobs: createManageBlobs({
       ...{ ...common, store: store.buildBlobs, blobs, assets: store.assets, links },
@@ -103,8 +107,9 @@ export function openReleasesHere(
 }
 
 /** What can be told without a lookup; names are looked up when they are fetched. */
-function whyNotFetched(address: string): string | null {
-  const { hostname } = new URL(address)
+function whyNotFetched(address: string, origins: readonly string[]): string | null {
+  const { hostname, origin } = new URL(address)
+  if (origins.includes(origin)) return null
   const literal = toLiteral(hostname)
   const isInner = isIP(literal) !== 0 ? !isPublicAddress(literal) : /(?:^|\.)localhost$/i.test(hostname)
   return isInner ? 'leads to no public address, and is not fetched; upload the model instead' : null

@@ -168,7 +168,10 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     ...{ base, callers, engines, resident, bus, assets, running, router },
     ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder: building.builder },
     schedules: opening.use(openSchedules({ ...base, ...callers, jobs: running.jobs, runs: endpoints.runs })),
-    builds: openBuilds(config.builds, { ...base, signingKeys, building, directory: engines.directory }),
+    builds: openBuilds(config.builds, {
+      ...{ ...base, signingKeys, building, directory: engines.directory },
+      origins: config.builder?.origins ?? [],
+    }),
     async listensAt(url: string) {
       listening.resolve(url)
       await untilLateHeard()

@@ -85,6 +85,8 @@ interface ManageBuildsDeps {
   readonly mayBuild: (accountId: string) => boolean
   /** The deployments that refer to any of these releases, as their owner calls them. */
   readonly usersOf: (releaseIds: readonly string[]) => Promise<readonly string[]>
+  /** Those of the operator, from which packs and models may come over plain http. */
+  readonly origins: readonly string[]
   /** Why a model may not be fetched from this address; null: it may. */
   readonly whyNotFetched: (address: string) => string | null
   readonly newId: () => string
@@ -141,7 +143,7 @@ function createBuildActs(deps: ManageBuildsDeps, ways: Ways): BuildActs {
     find,
     async create(caller, { name, description, definition: given }) {
       mustBuild(deps, caller)
-      const definition = readDefinition(given)
+      const definition = readDefinition(given, deps.origins)
       const { accountId, keyId } = caller
       const id = `bld-${deps.newId()}`
       const made = { id, accountId, name, description, definition, createdBy: keyId, createdAt: clock.now() }
@@ -154,7 +156,7 @@ function createBuildActs(deps: ManageBuildsDeps, ways: Ways): BuildActs {
     },
     async change(caller, id, { name, description, definition: given, expectedUpdatedAt }) {
       await find(caller, id)
-      const definition = readDefinition(given)
+      const definition = readDefinition(given, deps.origins)
       const expected = expectedUpdatedAt === null ? null : new Date(expectedUpdatedAt)
       if (expected !== null && expected.toJSON() !== expectedUpdatedAt) throw stale()
       const change = { definition, name, description, expected, at: clock.now() }

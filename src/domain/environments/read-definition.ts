@@ -16,6 +16,7 @@ const DEVICE = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/i
 const SHA256 = /^[0-9a-f]{64}$/i
 const COMMIT = /^[0-9a-f]{40}$/i
 const REPOSITORY = /^https:\/\/[A-Za-z0-9.-]+(?::\d{1,5})?\/[\w.~-]+(?:\/[\w.~-]+)+$/
+const PLAIN_REPOSITORY = new RegExp(REPOSITORY.source.replace('https', 'http'))
 // Neither an option of git, nor one of its own words for ranges and remote names.
 const REF = /^(?!-)(?!.*\.\.)[\w./+@-]{1,200}$/
 const REGISTRY_VERSION = /^\d{1,9}\.\d{1,9}\.\d{1,9}$/
@@ -24,14 +25,14 @@ const BASE_IMAGE = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Throws BuildError `invalid_definition`. */
-export function readDefinition(value: unknown): BuildDefinition {
-  const faults = findFaults(value)
+/** `origins`: those of the operator, which may be plain http. Throws BuildError `invalid_definition`. */
+export function readDefinition(value: unknown, origins: readonly string[]): BuildDefinition {
+  const faults = findFaults(value, origins)
   if (faults.length > 0) throw invalidDefinition(faults.slice(0, MAX_FAULTS))
   return value as BuildDefinition
 }
 
-function findFaults(value: unknown): DefinitionFault[] {
+function findFaults(value: unknown, origins: readonly string[]): DefinitionFault[] {
   if (!isRecord(value)) return [{ field: 'definition', reason: 'must be an object' }]
   const size = Buffer.byteLength(JSON.stringify(value))
   if (size > MAX_DEFINITION_BYTES)
@@ -47,8 +48,8 @@ function findFaults(value: unknown): DefinitionFault[] {
     say('pipDependencies', 'must be a text, with a requirement in each line')
   else if (Buffer.byteLength(String(pipDependencies ?? '')) > MAX_PINS_BYTES)
     say('pipDependencies', `is longer than ${MAX_PINS_BYTES} bytes`)
-  faults.push(...findEntryFaults(value['models'], 'models', findModelFaults))
-  faults.push(...findEntryFaults(value['customNodes'], 'customNodes', findPackFaults))
+  faults.push(...findEntryFaults(value['models'], { name: 'models', origins }, findModelFaults))
+  faults.push(...findEntryFaults(value['customNodes'], { name: 'customNodes', origins }, findPackFaults))
   faults.push(...findRepeated(value['models'], 'models', ({ type, filename }) => `${type}/${filename}`))
   faults.push(...findRepeated(value['customNodes'], 'customNodes', ({ name }) => String(name)))
   for (const name of ['modelPolicy', 'partnerNodePolicy', 'customNodePolicy'])
@@ -58,7 +59,11 @@ function findFaults(value: unknown): DefinitionFault[] {
 
 type Say = (field: string, reason: string) => void
 
-function findEntryFaults(list: unknown, name: string, find: (entry: Fields, say: Say) => void): DefinitionFault[] {
+function findEntryFaults(
+  list: unknown,
+  { name, origins }: { readonly name: string; readonly origins: readonly string[] },
+  find: (entry: Fields, say: Say, origins: readonly string[]) => void,
+): DefinitionFault[] {
   if (list === undefined) return []
   if (!Array.isArray(list)) return [{ field: name, reason: 'must be a list' }]
   if (list.length > MAX_ENTRIES)
@@ -67,12 +72,12 @@ function findEntryFaults(list: unknown, name: string, find: (entry: Fields, say:
   for (const [index, entry] of list.entries()) {
     const here = `${name}[${index}]`
     if (!isRecord(entry)) faults.push({ field: here, reason: 'must be an object' })
-    else find(entry, (field, reason) => void faults.push({ field: `${here}.${field}`, reason }))
+    else find(entry, (field, reason) => void faults.push({ field: `${here}.${field}`, reason }), origins)
   }
   return faults
 }
 
-function findModelFaults(entry: Fields, say: Say): void {
+function findModelFaults(entry: Fields, say: Say, origins: readonly string[]): void {
   const { type, filename, sourceUri, blobId, sha256 } = entry as Partial<DefinedModel>
   const segments = typeof type === 'string' ? type.split('/') : []
   if (segments.length === 0 || String(type).length > 255 || !segments.every(isSegment))
@@ -80,12 +85,13 @@ function findModelFaults(entry: Fields, say: Say): void {
   else if (/^(?:configs|custom_nodes)$/i.test(segments[0])) say('type', 'must not lie below configs or custom_nodes')
   if (!isSegment(filename)) say('filename', 'must be the name of one file')
   if (sourceUri !== undefined && blobId !== undefined) say('blobId', 'only one of sourceUri and blobId is taken')
-  if (sourceUri !== undefined && !isAddress(sourceUri)) say('sourceUri', 'must be an https address without a user')
+  if (sourceUri !== undefined && !isAddress(sourceUri, origins))
+    say('sourceUri', 'must be an https address without a user')
   if (blobId !== undefined && !isText(blobId, /^[\w-]{1,100}$/)) say('blobId', 'must be the id of an uploaded file')
   if (sha256 !== undefined && !isText(sha256, SHA256)) say('sha256', 'must have 64 hex digits')
 }
 
-function findPackFaults(entry: Fields, say: Say): void {
+function findPackFaults(entry: Fields, say: Say, origins: readonly string[]): void {
   const { name, blobId, id, registryVersion, repository, gitRef, commit } = entry as Partial<DefinedPack>
   if (!isPackName(name)) say('name', 'must be the name of a folder below custom_nodes/')
   const sources = [blobId, registryVersion, repository].filter((source) => source !== undefined)
@@ -101,7 +107,7 @@ function findPackFaults(entry: Fields, say: Say): void {
     if (!isText(id, SLUG)) say('id', 'must be the name of the pack in the registry')
   }
   if (repository === undefined) return
-  if (!isRepository(repository)) say('repository', 'must be an https address of a repository, without a user')
+  if (!isRepository(repository, origins)) say('repository', 'must be an https address of a repository, without a user')
   if (gitRef !== undefined && !isRef(gitRef)) say('gitRef', 'must be a tag, a branch or a commit')
   if (commit !== undefined && !isCommit(commit)) say('commit', 'must have 40 hex digits')
 }
@@ -148,8 +154,12 @@ function isText(value: unknown, pattern: RegExp): value is string {
 }
 
 /** The address of a repository. */
-export function isRepository(value: unknown): value is string {
-  return isText(value, REPOSITORY)
+export function isRepository(value: unknown, origins: readonly string[] = []): value is string {
+  return isText(value, REPOSITORY) || (isText(value, PLAIN_REPOSITORY) && isListed(value, origins))
+}
+
+function isListed(address: string, origins: readonly string[]): boolean {
+  return origins.includes(URL.parse(address)?.origin ?? '')
 }
 
 /** A tag, a branch or a commit. */
@@ -175,10 +185,10 @@ export function isSegment(value: unknown): value is string {
   return isText(value, SEGMENT) && !DEVICE.test(value)
 }
 
-function isAddress(value: unknown): boolean {
+function isAddress(value: unknown, origins: readonly string[]): boolean {
   if (typeof value !== 'string' || value.length > 4096 || !URL.canParse(value)) return false
   const { protocol, username, password } = new URL(value)
-  return protocol === 'https:' && username === '' && password === ''
+  return (protocol === 'https:' || isListed(value, origins)) && username === '' && password === ''
 }
 
 function isPolicy(value: unknown): boolean {

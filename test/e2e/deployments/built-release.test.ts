@@ -6,7 +6,8 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { startShared } from '../../support/app/start-shared.ts'
 import { withoutUv } from '../../support/builds/bench.ts'
-import { comfyuiFiles, writeFolder } from '../../support/builds/packages.ts'
+import { serveFolder } from '../../support/builds/file-server.ts'
+import { comfyuiFiles, tinyModel, writeFolder } from '../../support/builds/packages.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 test('a release that was built here is deployed, and neither it nor its build goes while a deployment refers to it', {
@@ -16,6 +17,9 @@ test('a release that was built here is deployed, and neither it nor its build go
   try {
     const comfyui = await writeFolder(path.join(folder, 'comfyui'), comfyuiFiles())
     const wheels = await writeFolder(path.join(folder, 'wheels'), { README: '' })
+    const served = await writeFolder(path.join(folder, 'served'), { README: '' })
+    await writeFile(path.join(served, 'a.safetensors'), tinyModel('of the house'))
+    await using house = await serveFolder(served)
     const builder = {
       folder: path.join(folder, 'builder'),
       comfyui,
@@ -23,6 +27,7 @@ test('a release that was built here is deployed, and neither it nor its build go
       registry: 'none',
       targets: ['linux/cpu', 'linux/nvidia'],
       spare: '1MiB',
+      origins: [house.origin],
     }
     const file = path.join(folder, 'builder.json')
     await writeFile(file, JSON.stringify(builder))
@@ -35,7 +40,16 @@ test('a release that was built here is deployed, and neither it nor its build go
     }
     const remove = (at: string) => ana.call(at, { method: 'DELETE' })
 
-    const build = await post('/builder/v1/builds', { name: 'studio', definition: { baseComfyVersion: 'v0.3.40' } })
+    const definitionWith = (sourceUri: string) => ({
+      ...{ baseComfyVersion: 'v0.3.40', models: [{ type: 'loras', filename: 'a.safetensors', sourceUri }] },
+    })
+    const unlisted = { name: 'unlisted', definition: definitionWith('http://127.0.0.2/a.safetensors') }
+    const faulty = await ana.call('/builder/v1/builds', { method: 'POST', body: JSON.stringify(unlisted) })
+    assert.deepEqual([faulty.status, faulty.json.error], [400, 'INVALID_DEFINITION'])
+    // A host that the operator lists may be plain http, in a private network.
+    const definition = definitionWith(`${house.origin}/a.safetensors`)
+    const build = await post('/builder/v1/builds', { name: 'studio', definition })
+    assert.deepEqual(build.warnings ?? [], [])
     const targets = [{ os: 'linux', gpu: 'cpu' }]
     const { releaseId } = await post(`/builder/v1/builds/${build.id}/releases`, { targets })
     const release = async () => (await ana.call(`/builder/v1/releases/${releaseId}`)).json
