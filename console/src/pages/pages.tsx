@@ -22,6 +22,9 @@ const EndpointPage = lazy<Parameters>(() =>
 const PublishPage = lazy<Parameters>(() =>
   import('./endpoints/publish/publish-page.tsx').then((module) => module.PublishPage),
 )
+const SchedulesPage = lazy<Parameters>(() =>
+  import('./schedules/schedules-page.tsx').then((module) => module.SchedulesPage),
+)
 const EnvironmentsPage = lazy<Parameters>(() =>
   import('./environments/environments-page.tsx').then((module) => module.EnvironmentsPage),
 )
@@ -90,6 +93,7 @@ const PAGES: readonly Row[] = [
   // Beside the endpoints, not below them: an endpoint may have any name.
   ['/publish', 'Publish', PublishPage],
   ['/publish/:name', 'New version', PublishPage],
+  ['/schedules', 'Schedules', SchedulesPage],
   ['/environments', 'Environments', EnvironmentsPage],
   ['/environments/builds/:id', 'Build', BuildPage],
   ['/environments/deployments/:id', 'Deployment', DeploymentPage],

@@ -24,6 +24,7 @@ import { fileTools } from './tools/files.ts'
 import { JOB_TOOLS } from './tools/jobs.ts'
 import { MODEL_TOOLS } from './tools/models.ts'
 import { NODE_TOOLS } from './tools/nodes.ts'
+import { SCHEDULE_TOOLS } from './tools/schedules.ts'
 import { WORKFLOW_TOOLS } from './tools/workflows.ts'
 
 interface AgentServerOptions {
@@ -43,7 +44,14 @@ const WITHOUT_MODELS = `This service runs ComfyUI workflows as jobs. ${JOBS}`
 export function createAgentServers(options: AgentServerOptions): (host: ToolHost) => McpServer {
   const { version, isOnThisMachine, hasModels } = options
   const modelTools = hasModels ? MODEL_TOOLS : []
-  const tools = [...NODE_TOOLS, ...modelTools, ...WORKFLOW_TOOLS, ...JOB_TOOLS, ...fileTools(isOnThisMachine)]
+  const tools = [
+    ...NODE_TOOLS,
+    ...modelTools,
+    ...WORKFLOW_TOOLS,
+    ...JOB_TOOLS,
+    ...SCHEDULE_TOOLS,
+    ...fileTools(isOnThisMachine),
+  ]
   const instructions = hasModels ? WITH_MODELS : WITHOUT_MODELS
   const prepared = new Map(tools.map((tool) => [tool.name, { tool, inputSchema: toSchema(tool) }]))
   const listed = tools.map(toListed)

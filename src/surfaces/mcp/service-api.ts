@@ -5,7 +5,7 @@
  */
 
 interface ApiRequest {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | FormData
   readonly signal: AbortSignal

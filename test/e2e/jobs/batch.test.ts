@@ -120,6 +120,37 @@ describe('a batch', () => {
     assert.deepEqual([none.status, none.json.error.code], [422, 'batch_refused'])
   })
 
+  test('holds its jobs until a time and lets them expire, all of them or one by one', async () => {
+    const time = new Date(Date.now() + 3_600_000).toISOString()
+    const later = new Date(Date.now() + 7_200_000).toISOString()
+    const own = { workflow: SAVE, not_before: later, expires_queued_after: null }
+    const made = await post({ jobs: [{ workflow: SAVE }, own], not_before: time, expires_queued_after: 4000 })
+    assert.equal(made.status, 201, made.text)
+    const find = (item: WireItem) => service.app.store.jobs.find('local', item.job_id ?? '', new Date())
+    const jobs = await Promise.all(made.json.items.map(find))
+    assert.deepEqual(
+      jobs.map((job) => [job?.status, job?.notBefore?.toISOString(), job?.queueUntil === undefined]),
+      [
+        ['queued', time, false],
+        ['queued', later, true],
+      ],
+    )
+    const rows = await post({ workflow: SAVE, rows: [{ '1.text': 'b' }], not_before: time })
+    assert.equal((await client.call(`/api/v2/jobs/${rows.json.items[0].job_id}`)).json.not_before, time)
+    const past = new Date(Date.now() - 1000).toISOString()
+    for (const [fields, field] of [
+      [{ not_before: past }, 'not_before'],
+      [{ not_before: 'soon' }, 'not_before'],
+      [{ not_before: time, expires_queued_after: 5 }, 'expires_queued_after'],
+      [{ expires_queued_after: -1 }, 'expires_queued_after'],
+    ] as const) {
+      const refused = await post({ jobs: [{ workflow: SAVE, ...fields }] })
+      assert.deepEqual([refused.status, refused.json.error.code], [422, 'batch_refused'], refused.text)
+      assert.equal(refused.json.error.details.items[0].details.field, field)
+    }
+    for (const { id } of [made.json, rows.json]) await client.call(`/api/v2/batches/${id}/cancel`, { method: 'POST' })
+  })
+
   test('has one key: the same request is the same batch, another request is refused', async () => {
     const key = { 'idempotency-key': 'once' }
     const body = { jobs: [{ workflow: SAVE }, { workflow: SAVE }] }

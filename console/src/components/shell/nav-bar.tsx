@@ -50,6 +50,7 @@ export const PLACES: readonly NavPlace[] = [
   { to: '/jobs', label: 'Jobs', icon: 'list', isThere: hasAccount, isFirst: true },
   { to: '/run', label: 'Run', icon: 'play', isThere: hasAccount, isFirst: true },
   { to: '/endpoints', label: 'Endpoints', icon: 'endpoint', isThere: hasAccount },
+  { to: '/schedules', label: 'Schedules', icon: 'clock', isThere: hasAccount },
   {
     to: '/environments',
     label: 'Environments',

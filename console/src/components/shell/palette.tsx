@@ -48,6 +48,7 @@ function commands(): Command[] {
           { label: 'New key', hint: 'do', run: () => navigate('/account/keys?new=1') },
         ]
       : []),
+    { label: 'New schedule', hint: 'do', run: () => navigate('/schedules?new=1') },
     { label: 'New webhook', hint: 'do', run: () => navigate('/webhooks?new=1') },
     { label: 'Run a workflow', hint: 'do', run: () => navigate('/run') },
     { label: isPaused.value ? 'Go on live' : 'Pause live', hint: 'do', run: () => setPaused(!isPaused.value) },

@@ -1,5 +1,5 @@
 /** Budgets of the account: how much of each is spent, new ones, and an end to those that it made itself. */
-import { type Signal, useSignal } from '@preact/signals'
+import { useSignal } from '@preact/signals'
 import { ApiError } from '../../api/client.ts'
 import {
   BUDGET_PERIODS,
@@ -10,6 +10,7 @@ import {
   deleteBudget,
   listBudgets,
 } from '../../api/money.ts'
+import { Choice, Switch, TextField } from '../../components/form-fields.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { confirm, Dialog } from '../../components/overlay/dialog.tsx'
 import { EmptyState, ErrorBox, Loaded, Skeleton } from '../../components/state.tsx'
@@ -181,74 +182,5 @@ function NewBudget({ onClose, onMade }: { readonly onClose: () => void; readonly
         </div>
       </form>
     </Dialog>
-  )
-}
-
-interface TextFieldProps {
-  readonly id: string
-  readonly label: string
-  readonly value: Signal<string>
-  readonly placeholder?: string
-}
-
-function TextField({ id, label, value, placeholder }: TextFieldProps) {
-  return (
-    <>
-      <label for={id}>{label}</label>
-      <input
-        id={id}
-        type="text"
-        required
-        maxLength={200}
-        placeholder={placeholder}
-        value={value.value}
-        onInput={(event) => {
-          value.value = event.currentTarget.value
-        }}
-      />
-    </>
-  )
-}
-
-interface ChoiceProps<Name extends string> {
-  readonly id: string
-  readonly label: string
-  readonly value: Signal<Name>
-  readonly options: readonly (readonly [Name, string])[]
-}
-
-function Choice<Name extends string>({ id, label, value, options }: ChoiceProps<Name>) {
-  return (
-    <>
-      <label for={id}>{label}</label>
-      <select
-        id={id}
-        value={value.value}
-        onChange={(event) => {
-          value.value = event.currentTarget.value as Name
-        }}
-      >
-        {options.map(([name, words]) => (
-          <option key={name} value={name}>
-            {words}
-          </option>
-        ))}
-      </select>
-    </>
-  )
-}
-
-function Switch({ value, label }: { readonly value: Signal<boolean>; readonly label: string }) {
-  return (
-    <label>
-      <input
-        type="checkbox"
-        checked={value.value}
-        onChange={(event) => {
-          value.value = event.currentTarget.checked
-        }}
-      />
-      {label}
-    </label>
   )
 }

@@ -36,14 +36,15 @@ import {
   toQueuedJob,
 } from '../submit/submit-job.ts'
 import { insufficientCredits, outOfBounds, poolClosed, queueFull, shuttingDown } from '../submit/submit-refusals.ts'
-import { mustBePriority } from '../submit/submit-times.ts'
+import { mustBePriority, toQueueTimes } from '../submit/submit-times.ts'
 import { MAX_BATCH, type RefusedItem, type StoredBatch } from './batch.ts'
 import type { BatchOutcome, BatchStore } from './batch-store.ts'
 
 /** One item; throws what is wrong with its fields. */
 export type ReadItem = () => Pick<
   SubmitRequest,
-  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked' | 'lent'
+  | ('workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked' | 'lent')
+  | ('notBefore' | 'expiresQueuedAfterSeconds')
 >
 
 interface BatchRequest
@@ -96,6 +97,7 @@ interface ReadyItem {
   readonly request: SubmitRequest
   readonly prepared: PreparedJob
   readonly hook: NewHook | null
+  readonly times: ReturnType<typeof toQueueTimes>
 }
 
 interface MadeJob {
@@ -229,7 +231,7 @@ function createMakeJobs(deps: SubmitBatchDeps) {
     )
     const jobs: MadeJob[] = []
     try {
-      for (const { index, request, prepared, hook } of ready) {
+      for (const { index, request, prepared, hook, times } of ready) {
         const { credentials, notes, text, notesText } = await extraOf(request.extraData)
         const id = deps.newJobId()
         const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt, text)
@@ -239,7 +241,8 @@ function createMakeJobs(deps: SubmitBatchDeps) {
         const again = look === null || look.key === null ? null : (look.found?.again ?? null)
         const kept = { keepsResult: look?.key != null, again }
         const extra = { needsExtraData: hasCredentials, sealedExtraData, notes: notesText, ...kept }
-        const facts = { id, createdAt, expiresAt, hook, trace, layout: layoutOf(request, notes), ...terms, ...extra }
+        const layout = layoutOf(request, notes)
+        const facts = { id, createdAt, expiresAt, ...times, hook, trace, layout, ...terms, ...extra }
         jobs.push({ index, job: toNewJob(request, prepared, facts), look })
       }
     } catch (error) {
@@ -270,6 +273,9 @@ function createCheckItems(deps: SubmitBatchDeps) {
       const { accountId, keyId, within } = request
       const item: SubmitRequest = { accountId, keyId, pool, within, ...read(), idempotencyKey: null }
       mustBePriority(item.priority)
+      const createdAt = deps.clock.now()
+      const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
+      const times = toQueueTimes(item, { createdAt, expiresAt })
       const hook = await hookOf(item)
       const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool, giving, lent: item.lent })
       await refuseModels(deps, item, prepared.graph)
@@ -278,7 +284,7 @@ function createCheckItems(deps: SubmitBatchDeps) {
       // What the first graph shares with all others says how long they are together, before they are made.
       least ??= request.changes === null ? 0 : commonLength(prepared, request.changes) * request.items.length
       if (Math.max(length, least) > MAX_LENGTH) throw tooLong()
-      ready.push({ index, request: item, prepared, hook })
+      ready.push({ index, request: item, prepared, hook, times })
     }
 
     async function work(): Promise<void> {

@@ -124,7 +124,7 @@ interface BatchBody {
   readonly changes: readonly Change[] | null
 }
 
-const COMMON = ['extra_data', 'metadata', 'priority', 'webhook', 'reuse']
+const COMMON = ['extra_data', 'metadata', 'priority', 'webhook', 'reuse', 'not_before', 'expires_queued_after']
 
 function readBatchBody(body: JsonObject, check: ContractCheck): BatchBody {
   const isWhole = readIsWhole(body['mode'], check)
@@ -164,6 +164,11 @@ function readJobs(body: JsonObject, check: ContractCheck): ReadItem[] {
           priority: job['priority'] === undefined ? shared.priority : own.priority,
           webhook: job['webhook'] === undefined ? shared.webhook : own.webhook,
           reuse: job['reuse'] === undefined ? shared.reuse : own.reuse,
+          notBefore: job['not_before'] === undefined ? shared.notBefore : own.notBefore,
+          expiresQueuedAfterSeconds:
+            job['expires_queued_after'] === undefined
+              ? shared.expiresQueuedAfterSeconds
+              : own.expiresQueuedAfterSeconds,
         }
       },
   )

@@ -16,6 +16,8 @@ const HARMLESS = [
   ...['run_model', 'convert_workflow', 'upload_file'],
   // The queue of an account is its own, and named by no one.
   'pause_queue',
+  // Schedules that are made or listed are the caller's own.
+  ...['list_schedules', 'create_schedule'],
   // Everybody's, of the service itself.
   ...['run_composite', 'run_resize', 'run_text_card'],
 ]
@@ -29,7 +31,13 @@ const tools: IsolationSurface = {
   lists: [],
   async prepare(world) {
     const things = await makeThings(world)
-    const cases = [...byId(things), ...byRequest(await callModel(world)), ...byWorkflow(things)]
+    const schedule = await makeSchedule(world)
+    const cases = [
+      ...byId(things),
+      ...bySchedule(schedule),
+      ...byRequest(await callModel(world)),
+      ...byWorkflow(things),
+    ]
     asked.push(...cases.map(({ operation }) => operation))
     const everywhere = cases.flatMap((each) => [each, ...atDeployments(each, world)])
     return { cases: everywhere, owned: ['/api/v2/jobs'] }
@@ -68,6 +76,21 @@ function byId({ jobs, assets }: Things): IsolationCase[] {
     ...assets.flatMap((asset) => [use('get_output', asset, (id) => ({ asset_id: id })), read('outputs', asset)]),
     use('list_jobs', jobs[0], (cursor) => ({ cursor })),
   ]
+}
+
+function bySchedule(schedule: Named): IsolationCase[] {
+  return [
+    use('get_schedule', schedule, (id) => ({ schedule_id: id })),
+    use('control_schedule', schedule, (id) => ({ schedule_id: id, action: 'pause' })),
+    use('remove_schedule', schedule, (id) => ({ schedule_id: id })),
+  ]
+}
+
+async function makeSchedule({ other }: World): Promise<Named> {
+  const workflow = { 1: { class_type: 'FakeSave', inputs: { text: 'theirs' } } }
+  const body = JSON.stringify({ name: 'theirs', cron: '@yearly', workflow })
+  const made = await other.call('/api/v2/schedules', { method: 'POST', body })
+  return { title: 'a schedule', foreign: made.json.id as string, unknown: crypto.randomUUID() }
 }
 
 function byRequest(request: Named): IsolationCase[] {

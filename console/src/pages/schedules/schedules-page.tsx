@@ -1,0 +1,185 @@
+/** Schedules of the account: when each submits next, what became of its last times, new ones, and what can be done to them. */
+import { useSignal } from '@preact/signals'
+import { commandSchedule, deleteSchedule, listScheduleRuns, listSchedules, type Schedule } from '../../api/schedules.ts'
+import { Icon } from '../../components/icon.tsx'
+import { confirm } from '../../components/overlay/dialog.tsx'
+import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
+import { Moment, showToast, Words } from '../../components/text.tsx'
+import { hrefOf, query, setQuery } from '../../routes.ts'
+import { tell } from '../../state/deeds.ts'
+import { useResource } from '../../state/resource.ts'
+import { toMarkedText } from '../../text/marks.ts'
+import { ScheduleForm } from './schedule-form.tsx'
+
+export function SchedulesPage() {
+  const resource = useResource('schedules', listSchedules)
+  const isMaking = query.value.get('new') === '1'
+  const openNew = () => setQuery({ new: '1' })
+  const closeNew = () => setQuery({ new: null }, { replace: true })
+  return (
+    <section class="page schedules">
+      <div class="page-head">
+        <h1>Schedules</h1>
+        <button type="button" class="button primary" onClick={openNew}>
+          <Icon name="plus" /> New schedule
+        </button>
+      </div>
+      <Loaded resource={resource} skeleton={<Skeleton rows={3} />}>
+        {({ schedules }) =>
+          schedules.length === 0 ? (
+            <EmptyState title="No schedules yet">
+              <p class="dim">
+                A schedule submits a workflow, or calls an endpoint, at given times: every night, on Mondays, each hour.
+              </p>
+              <button type="button" class="button primary" onClick={openNew}>
+                Make the first one
+              </button>
+            </EmptyState>
+          ) : (
+            <ul class="plain-list card-list">
+              {schedules.map((schedule) => (
+                <OneSchedule key={schedule.id} schedule={schedule} onChanged={resource.reload} />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      {isMaking && (
+        <ScheduleForm
+          onClose={closeNew}
+          onMade={() => {
+            closeNew()
+            resource.reload()
+          }}
+        />
+      )}
+    </section>
+  )
+}
+
+interface OneScheduleProps {
+  readonly schedule: Schedule
+  readonly onChanged: () => void
+}
+
+function OneSchedule({ schedule, onChanged }: OneScheduleProps) {
+  const { id, name, cron, time_zone: zone, endpoint, state, reason, next_at: nextAt, last_error: error } = schedule
+  const isOpen = useSignal(false)
+  const title = toMarkedText(name)
+  async function command(deed: 'pause' | 'resume' | 'run', done: string): Promise<void> {
+    if ((await tell(() => commandSchedule(id, deed))) === null) return
+    showToast(done)
+    onChanged()
+  }
+  async function remove(): Promise<void> {
+    const isMeant = await confirm({
+      title: `Remove “${title}”?`,
+      text: 'It submits nothing any more. Jobs that it has submitted stay.',
+      deed: 'Remove',
+      isDangerous: true,
+    })
+    if (!isMeant) return
+    await tell(async () => {
+      await deleteSchedule(id)
+      onChanged()
+    })
+  }
+  return (
+    <li>
+      <span class="asset-name">
+        <Words text={name} /> {state !== 'active' && <span class="chip quiet">{state}</span>}
+        <span class="dim">
+          <code>{cron}</code> in {zone} · {endpoint === null ? 'a workflow' : <Words text={endpoint} />}
+          {nextAt !== null && (
+            <>
+              {' · next '}
+              <Moment at={nextAt} />
+            </>
+          )}
+          {reason !== null && (
+            <>
+              {' · '}
+              <Words text={reason} />
+            </>
+          )}
+        </span>
+        {error !== null && (
+          <span class="dim">
+            went wrong <Moment at={error.at} />: <Words text={error.message} />
+          </span>
+        )}
+        {isOpen.value && <LastRuns id={id} />}
+      </span>
+      <button
+        type="button"
+        class="button small"
+        aria-expanded={isOpen.value}
+        aria-label={`Last runs of ${title}`}
+        onClick={() => {
+          isOpen.value = !isOpen.value
+        }}
+      >
+        Last runs
+      </button>
+      <button
+        type="button"
+        class="button small"
+        aria-label={`Run ${title} now`}
+        onClick={() => void command('run', `“${title}” was submitted.`)}
+      >
+        Run now
+      </button>
+      {state === 'active' ? (
+        <button
+          type="button"
+          class="button small"
+          aria-label={`Pause ${title}`}
+          onClick={() => void command('pause', `“${title}” is paused.`)}
+        >
+          Pause
+        </button>
+      ) : (
+        <button
+          type="button"
+          class="button small"
+          aria-label={`Resume ${title}`}
+          onClick={() => void command('resume', `“${title}” goes on.`)}
+        >
+          Resume
+        </button>
+      )}
+      <button type="button" class="button small danger" aria-label={`Remove ${title}`} onClick={() => void remove()}>
+        Remove
+      </button>
+    </li>
+  )
+}
+
+function LastRuns({ id }: { readonly id: string }) {
+  const resource = useResource(`schedule ${id}`, (signal) => listScheduleRuns(id, signal))
+  return (
+    <Loaded resource={resource} skeleton={<Skeleton rows={2} />}>
+      {({ runs }) =>
+        runs.length === 0 ? (
+          <span class="dim">None of its times has come yet.</span>
+        ) : (
+          <ul class="plain-list">
+            {runs.slice(0, 10).map(({ due_at: dueAt, by_hand: isByHand, outcome, job_id: jobId, message }) => (
+              <li key={`${dueAt}${isByHand}`}>
+                <Moment at={dueAt} />
+                {isByHand && ', by hand'}:{' '}
+                {jobId === null ? outcome : <a href={hrefOf(`/jobs/${encodeURIComponent(jobId)}`)}>{outcome}</a>}
+                {message !== null && (
+                  <span class="dim">
+                    {' '}
+                    <Words text={message} />
+                  </span>
+                )}
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Loaded>
+  )
+}
