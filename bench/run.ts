@@ -19,6 +19,7 @@ import { transfer } from './scenarios/bytes/transfer.ts'
 import { uploads } from './scenarios/bytes/uploads.ts'
 import { fleetOverhead } from './scenarios/fleet/fleet-overhead.ts'
 import { fleetViewers } from './scenarios/fleet/fleet-viewers.ts'
+import { warmStart } from './scenarios/fleet/warm-start.ts'
 import { graph } from './scenarios/graph.ts'
 import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
@@ -51,6 +52,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   overhead: jobOverhead,
   fleet: fleetOverhead,
   viewers: fleetViewers,
+  warm: warmStart,
   graph,
   images,
   memory,

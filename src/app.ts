@@ -86,7 +86,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const http = opening.use(
     await open(config, {
       ...{ ...service, ...base, ...callers, ...running },
-      ...{ secrets, directory, refreshLists, readiness, metrics, overrides, version },
+      ...{ secrets, directory, refreshLists, catalogOf: engines.catalogOf, readiness, metrics, overrides, version },
       blobs: opened.blobs,
       workerKeys: callers.workerKeys.keys,
       own: node.own,

@@ -5,6 +5,7 @@ import type { Tracer } from '../../lib/tracing/tracer.ts'
 import type { Turns } from '../../lib/waiting/turns.ts'
 import type { AssetActions } from '../compose/asset-actions.ts'
 import type { RunningPools } from '../compose/engines/open-deployments.ts'
+import type { OpenedDirectory } from '../compose/engines/open-directory.ts'
 import type { OpenedReleased } from '../compose/engines/open-released.ts'
 import type { JobActions } from '../compose/jobs/job-actions.ts'
 import type { Metrics } from '../compose/metrics/open-metrics.ts'
@@ -28,6 +29,7 @@ import type { Deployments } from '../domain/deployments/deployments.ts'
 import type { PoolSignals } from '../domain/deployments/pool-signals.ts'
 import type { CommandEngine } from '../domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
+import type { WarmPlans } from '../domain/engine/warm/warm-plans.ts'
 import type { WeightManager } from '../domain/engine/weights/manage-weights.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
@@ -63,6 +65,8 @@ export interface HttpParts {
   readonly directory: EngineDirectory
   readonly commandEngine: CommandEngine
   readonly refreshLists: () => Promise<void>
+  readonly warm: WarmPlans
+  readonly catalogOf: OpenedDirectory['catalogOf']
   readonly weights: WeightManager
   readonly overrides: HttpOverrides
   readonly jobs: JobActions

@@ -5,6 +5,7 @@ import type { Log } from '../../lib/log.ts'
 import { sleep } from '../../lib/waiting/sleep.ts'
 import type { AssetActions } from '../compose/asset-actions.ts'
 import type { RunningPools } from '../compose/engines/open-deployments.ts'
+import type { OpenedDirectory } from '../compose/engines/open-directory.ts'
 import type { JobActions } from '../compose/jobs/job-actions.ts'
 import { createStandingOf, type SharedAccounts } from '../compose/open-accounts.ts'
 import type { OpenedWebhooks } from '../compose/open-webhooks.ts'
@@ -20,6 +21,7 @@ import type { Deployments } from '../domain/deployments/deployments.ts'
 import type { PoolSignals } from '../domain/deployments/pool-signals.ts'
 import type { CommandEngine } from '../domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
+import type { WarmPlans } from '../domain/engine/warm/warm-plans.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
 import type { ServiceSeries } from '../domain/jobs/read/service-series.ts'
@@ -57,6 +59,8 @@ interface AdminParts extends Omit<AdminSurfaceParts, 'actorOf' | 'operations' | 
   readonly directory: EngineDirectory
   readonly commandEngine: CommandEngine
   readonly refreshLists: () => Promise<void>
+  readonly warm: WarmPlans
+  readonly catalogOf: OpenedDirectory['catalogOf']
   readonly jobs: JobActions
   readonly assets: Pick<AssetActions, 'namedFiles'>
   readonly series: ServiceSeries
@@ -96,6 +100,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
         engines: parts.directory,
         commandEngine: parts.commandEngine,
         refreshLists: parts.refreshLists,
+        ...{ warm: parts.warm, catalogOf: parts.catalogOf },
       }),
       ...(parts.shared === null ? [] : [createUsageOperations(parts.webhooks.usageExport)]),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),

@@ -225,3 +225,16 @@ export interface SeriesAnswer {
 }
 
 export const getSeries = (signal?: AbortSignal) => getJson<SeriesAnswer>(`${ADMIN}/series?step=60&points=60`, signal)
+
+/** What an engine has to have loaded before it is given work. */
+export interface EngineWarm {
+  readonly weights: readonly string[]
+  readonly workflow: object | null
+}
+
+export const getEngineWarm = (id: string, signal?: AbortSignal) => getJson<EngineWarm>(`${engineAt(id)}/warm`, signal)
+
+/** Loaded at once, also what was said before. */
+export const putEngineWarm = (id: string, warm: EngineWarm) => send<EngineWarm>('PUT', `${engineAt(id)}/warm`, warm)
+
+export const deleteEngineWarm = (id: string) => send<EngineWarm>('DELETE', `${engineAt(id)}/warm`)

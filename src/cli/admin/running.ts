@@ -1,8 +1,10 @@
 /** `atelier engines` and `nodes`, and a cancel of any job: what an operator sees of a running service and can do to it. */
 import type { Command } from 'commander'
+import { stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { readWorkflowFile } from '../run/workflow-file.ts'
 import type { Finish, Terminal } from '../terminal.ts'
 import type { NodeWire } from './admin-answers.ts'
-import { type AdminCommand, addAdminCommand, toPairs, toTable } from './admin-command.ts'
+import { type AdminCommand, addAdminCommand, type Options, toPairs, toTable } from './admin-command.ts'
 
 interface EngineWire {
   readonly id: string
@@ -17,9 +19,10 @@ interface EngineWire {
 }
 
 export function addEngines(program: Command, terminal: Terminal, finish: Finish): void {
+  const engines = program.command('engines')
+  addWarm(engines, { terminal, finish })
   addAdminCommand<{ readonly engines: readonly EngineWire[] }>(
-    program
-      .command('engines')
+    engines
       .description('the engines of a service: state and its reason, jobs, node classes and weights')
       .option(
         '--refresh',
@@ -33,6 +36,49 @@ export function addEngines(program: Command, terminal: Terminal, finish: Finish)
     { terminal, finish },
   )
 }
+
+interface WarmWire {
+  readonly weights: readonly string[]
+  readonly workflow: object | null
+}
+
+function addWarm(engines: Command, { terminal, finish }: { readonly terminal: Terminal; readonly finish: Finish }) {
+  addAdminCommand<WarmWire>(
+    engines
+      .command('warm')
+      .description('what an engine loads before its first job; without flags it is shown, and loaded again')
+      .argument('<id>', 'the engine')
+      .option('--weights <names...>', 'files of weights, as workflows name them')
+      .option('--workflow <file>', 'a workflow in API format, which is run for what it leaves loaded')
+      .option('--off', 'give it work as soon as it answers'),
+    {
+      async ask(client, options, [id]) {
+        const path = `/engines/${encodeURIComponent(id ?? '')}/warm`
+        if (options['off'] === true) return client.call<WarmWire>('DELETE', path)
+        const plan = readWish(options, terminal) ?? (await client.call<WarmWire>('GET', path))
+        return isNothing(plan) ? plan : client.call<WarmWire>('PUT', path, plan)
+      },
+      show: (plan) =>
+        isNothing(plan)
+          ? 'it is given work as soon as it answers'
+          : `it loads ${[...plan.weights, ...(plan.workflow === null ? [] : ['what the workflow needs'])].join(', ')} before it is given work`,
+    },
+    { terminal, finish },
+  )
+}
+
+/** null: nothing new is wanted. */
+function readWish({ weights, workflow }: Options, terminal: Terminal): WarmWire | null {
+  const file = typeof workflow === 'string' ? readPlain(workflow, terminal) : null
+  if (weights === undefined && file === null) return null
+  return { weights: (weights as readonly string[] | undefined) ?? [], workflow: file }
+}
+
+function readPlain(file: string, { cwd }: Terminal): object {
+  return JSON.parse(stringifyLosslessJson(readWorkflowFile(file, cwd))) as object
+}
+
+const isNothing = ({ weights, workflow }: WarmWire) => weights.length === 0 && workflow === null
 
 function showEngines(engines: readonly EngineWire[]): string {
   const rows = engines.map((engine) => [

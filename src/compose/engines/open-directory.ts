@@ -2,6 +2,7 @@
  * Joins the engines of this process with those of all others: what each can run is published and remembered, and a server that
  * several processes were given is driven by one of them.
  */
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { readCopyPool } from '../../domain/engine/copy-pool.ts'
@@ -23,6 +24,7 @@ import {
   type FleetEngine,
 } from '../../domain/engine/fleet/fleet-engine.ts'
 import type { RecycleLimits, RememberedEngine } from '../../domain/engine/fleet/fleet-member.ts'
+import type { WarmPlans } from '../../domain/engine/warm/warm-plans.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
@@ -38,6 +40,8 @@ export interface OpenedDirectory extends AsyncDisposable {
   readonly fleet: Fleet
   readonly directory: EngineDirectory
   readonly chores: readonly Chore[]
+  /** What one engine can run, here or elsewhere; null: there is none, or it was never reached. */
+  catalogOf(engineId: string): NodeCatalog | null
   /** Reads the registry of all engines again. */
   follow(): Promise<void>
   /** Asks the engines of all processes what they can run, unless that was asked a moment ago; never rejects. */
@@ -50,6 +54,8 @@ interface DirectoryParts {
   readonly store: Pick<Store, 'engines' | 'nodes'>
   readonly node: Pick<ServiceNodeParts, 'heartbeat'>
   readonly recycleLimits: RecycleLimits
+  /** What engines have to have loaded before they count as ready; left out: nothing. */
+  readonly warm?: WarmPlans
   /** Left out: the fleet's own. */
   readonly quarantineMs?: number
   /** Whether workers of other machines may join; left out: they may not. */
@@ -101,6 +107,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         hasLanes,
         lanes,
         recycleLimits,
+        ...(parts.warm !== undefined && { warmPlan: parts.warm.planOf }),
         ...(quarantineMs !== undefined && { quarantineMs }),
         isDriven: leases.isDriven,
         ...(followed !== null && { others: followed.list }),
@@ -133,12 +140,23 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
           ...(followed === null ? [] : [toChore('follow-engines', FOLLOW_MS, followed.look)]),
           ...(publisher === null ? [] : [toChore('publish-engines', PUBLISH_MS, () => publisher.publish())]),
           ...(publisher === null ? [] : [createForgetChore(parts)]),
+          ...(parts.warm === undefined || !hasLanes ? [] : [createWarmChore(parts.warm, fleet)]),
         ],
         toCommand(obey) {
           followed?.onWill(obey)
           const registry = followed === null ? null : store.engines
           const isDriven = (engineId: string) => leases.isDriven(engineId) && keyIdOf(engineId) === null
           return createCommandEngine({ directory, isDriven, obey, registry })
+        },
+        catalogOf(engineId) {
+          // The built-in engine loads nothing.
+          if (engines.some(({ id, isResident }) => id === engineId && isResident === true)) return null
+          const own =
+            fleet
+              .engines()
+              .find(({ id }) => id === engineId)
+              ?.catalog() ?? null
+          return own ?? followed?.list().find(({ status }) => status.id === engineId)?.catalog ?? null
         },
         follow: async () => followed?.refresh(),
         async [Symbol.asyncDispose]() {
@@ -194,6 +212,14 @@ const NO_ENGINES: EngineLeases = { isHeld: () => false, isDriven: () => false }
 
 function toChore(name: string, everyMs: number, run: Chore['run']): Chore {
   return { name, runs: 'each', everyMs, run }
+}
+
+/** Plans of other processes are learnt, and engines that could not be warmed are tried again. */
+function createWarmChore(warm: WarmPlans, fleet: Fleet): Chore {
+  return toChore('warm-engines', FOLLOW_MS, async () => {
+    await warm.refresh()
+    fleet.warmCold()
+  })
 }
 
 function createForgetChore({ store: { engines, nodes }, workerKeys, clock }: DirectoryParts): Chore {

@@ -15,6 +15,7 @@ import type { Config } from '../../config/config.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import { type EngineLeases, type FleetEngine, toResidentEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
+import type { WarmPlans } from '../../domain/engine/warm/warm-plans.ts'
 import type { HeldRun } from '../../domain/jobs/job-store.ts'
 import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
@@ -44,6 +45,8 @@ interface FleetParts {
   readonly runModel: RunModel
   /** What engines that are started here get for their partner nodes; left out: nothing. */
   readonly partner?: PartnerAccess
+  /** What engines have to have loaded before they count as ready; left out: nothing. */
+  readonly warm?: WarmPlans
   readonly overrides: FleetOverrides
 }
 

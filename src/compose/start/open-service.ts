@@ -15,6 +15,7 @@ import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import { type ContentSigner, createContentSigner } from '../../domain/assets/signed-url.ts'
 import type { Engine, EngineRun } from '../../domain/engine/engine-port.ts'
 import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
+import { openWarmPlans, type WarmPlans } from '../../domain/engine/warm/warm-plans.ts'
 import { createWeightManager, type WeightManager } from '../../domain/engine/weights/manage-weights.ts'
 import type { Builder } from '../../domain/environments/builder.ts'
 import type { Store } from '../../domain/store.ts'
@@ -71,6 +72,7 @@ interface OpenedService {
   readonly base: Base
   readonly callers: Callers
   readonly engines: OpenedDirectory
+  readonly warm: WarmPlans
   /** The engine in this process, if there is one. */
   readonly resident: Engine | null
   readonly bus: OpenedBus
@@ -124,8 +126,9 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const apiBase = toApiBase(config, secrets, listening.promise)
   const equip = async (run: EngineRun) => (await runTokens.promise).equip(run)
   const partnerAccess = apiBase === null ? {} : { partner: { apiBase, equip } }
+  const warm = await openWarmPlans(store)
   const fleetParts = { ...base, bus, workerKeys, glance, overrides, runModel, hasCopies: hasReleases, ...partnerAccess }
-  const { opened: openedEngines, resident, untilLateHeard } = await openEngines(config, fleetParts)
+  const { opened: openedEngines, resident, untilLateHeard } = await openEngines(config, { ...fleetParts, warm })
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
   const addresses = { listening: listening.promise, internalUrl: bus.address }
@@ -165,7 +168,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   })
   runTokens.resolve(partner.runs)
   const service = {
-    ...{ base, callers, engines, resident, bus, assets, running, router },
+    ...{ base, callers, engines, warm, resident, bus, assets, running, router },
     ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder: building.builder },
     schedules: opening.use(openSchedules({ ...base, ...callers, jobs: running.jobs, runs: endpoints.runs })),
     builds: openBuilds(config.builds, {

@@ -94,6 +94,7 @@ import {
   type NodeParts,
 } from './operations/service.ts'
 import { deleteUsageExport, getUsageExport, putUsageExport } from './operations/usage-export.ts'
+import { deleteEngineWarm, getEngineWarm, putEngineWarm, type WarmParts } from './operations/warm.ts'
 import { getEvents, getSeries, type WatchDeps } from './operations/watch.ts'
 
 export interface AdminOptions {
@@ -133,6 +134,7 @@ const REQUEST_SCHEMAS = [
   'NewWorkerKey',
   'EndpointPriceChange',
   'NewPause',
+  'EngineWarm',
   'PauseKey',
   'JobChange',
 ]
@@ -271,10 +273,13 @@ const ENGINE_OPERATIONS = [
   ...[cordonEngine, drainEngine, resumeEngine],
 ]
 
+const WARM_OPERATIONS = [getEngineWarm, putEngineWarm, deleteEngineWarm]
+
 /** The engines of the fleet: for a running service. */
-export function createEngineOperations(parts: EngineParts): AdminOperation {
+export function createEngineOperations(parts: EngineParts & WarmParts): AdminOperation {
   return (app, kit) => {
     for (const register of ENGINE_OPERATIONS) register(app, { ...parts, kit })
+    for (const register of WARM_OPERATIONS) register(app, { ...parts, kit })
   }
 }
 

@@ -1,5 +1,5 @@
 /** A new schedule. */
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { ApiError } from '../../api/client.ts'
 import { CATCH_UPS, createSchedule, OVERLAPS, type ScheduleWish } from '../../api/schedules.ts'
 import { Choice, JsonField, TextField } from '../../components/form-fields.tsx'
@@ -83,18 +83,7 @@ export function ScheduleForm({ onClose, onMade }: ScheduleFormProps) {
         ) : (
           <JsonField id="schedule-workflow" label="The workflow, in API format" value={workflow} />
         )}
-        <Choice
-          id="schedule-overlap"
-          label="While the job before goes on"
-          value={overlap}
-          options={OVERLAPS.map((each) => [each, OVERLAP_WORDS[each]])}
-        />
-        <Choice
-          id="schedule-catch-up"
-          label="Times that were missed"
-          value={catchUp}
-          options={CATCH_UPS.map((each) => [each, CATCH_UP_WORDS[each]])}
-        />
+        <Rules overlap={overlap} catchUp={catchUp} />
         {error.value !== null && <ErrorBox error={error.value} />}
         <div class="dialog-deeds">
           <button type="submit" class="button primary">
@@ -103,6 +92,30 @@ export function ScheduleForm({ onClose, onMade }: ScheduleFormProps) {
         </div>
       </form>
     </Dialog>
+  )
+}
+
+interface RulesProps {
+  readonly overlap: Signal<ScheduleWish['overlap']>
+  readonly catchUp: Signal<ScheduleWish['catch_up']>
+}
+
+function Rules({ overlap, catchUp }: RulesProps) {
+  return (
+    <>
+      <Choice
+        id="schedule-overlap"
+        label="While the job before goes on"
+        value={overlap}
+        options={OVERLAPS.map((each) => [each, OVERLAP_WORDS[each]])}
+      />
+      <Choice
+        id="schedule-catch-up"
+        label="Times that were missed"
+        value={catchUp}
+        options={CATCH_UPS.map((each) => [each, CATCH_UP_WORDS[each]])}
+      />
+    </>
   )
 }
 

@@ -65,25 +65,6 @@ interface OneScheduleProps {
 function OneSchedule({ schedule, onChanged }: OneScheduleProps) {
   const { id, name, cron, time_zone: zone, endpoint, state, reason, next_at: nextAt, last_error: error } = schedule
   const isOpen = useSignal(false)
-  const title = toMarkedText(name)
-  async function command(deed: 'pause' | 'resume' | 'run', done: string): Promise<void> {
-    if ((await tell(() => commandSchedule(id, deed))) === null) return
-    showToast(done)
-    onChanged()
-  }
-  async function remove(): Promise<void> {
-    const isMeant = await confirm({
-      title: `Remove “${title}”?`,
-      text: 'It submits nothing any more. Jobs that it has submitted stay.',
-      deed: 'Remove',
-      isDangerous: true,
-    })
-    if (!isMeant) return
-    await tell(async () => {
-      await deleteSchedule(id)
-      onChanged()
-    })
-  }
   return (
     <li>
       <span class="asset-name">
@@ -114,13 +95,43 @@ function OneSchedule({ schedule, onChanged }: OneScheduleProps) {
         type="button"
         class="button small"
         aria-expanded={isOpen.value}
-        aria-label={`Last runs of ${title}`}
+        aria-label={`Last runs of ${toMarkedText(name)}`}
         onClick={() => {
           isOpen.value = !isOpen.value
         }}
       >
         Last runs
       </button>
+      <Deeds schedule={schedule} onChanged={onChanged} />
+    </li>
+  )
+}
+
+function Deeds({ schedule, onChanged }: OneScheduleProps) {
+  const { id, state } = schedule
+  const title = toMarkedText(schedule.name)
+  async function command(deed: 'pause' | 'resume' | 'run', done: string): Promise<void> {
+    if ((await tell(() => commandSchedule(id, deed))) === null) return
+    showToast(done)
+    onChanged()
+  }
+  async function remove(): Promise<void> {
+    const isMeant = await confirm({
+      title: `Remove “${title}”?`,
+      text: 'It submits nothing any more. Jobs that it has submitted stay.',
+      deed: 'Remove',
+      isDangerous: true,
+    })
+    if (!isMeant) return
+    await tell(async () => {
+      await deleteSchedule(id)
+      onChanged()
+    })
+  }
+  const [deed, label, done] =
+    state === 'active' ? (['pause', 'Pause', 'is paused'] as const) : (['resume', 'Resume', 'goes on'] as const)
+  return (
+    <>
       <button
         type="button"
         class="button small"
@@ -129,29 +140,18 @@ function OneSchedule({ schedule, onChanged }: OneScheduleProps) {
       >
         Run now
       </button>
-      {state === 'active' ? (
-        <button
-          type="button"
-          class="button small"
-          aria-label={`Pause ${title}`}
-          onClick={() => void command('pause', `“${title}” is paused.`)}
-        >
-          Pause
-        </button>
-      ) : (
-        <button
-          type="button"
-          class="button small"
-          aria-label={`Resume ${title}`}
-          onClick={() => void command('resume', `“${title}” goes on.`)}
-        >
-          Resume
-        </button>
-      )}
+      <button
+        type="button"
+        class="button small"
+        aria-label={`${label} ${title}`}
+        onClick={() => void command(deed, `“${title}” ${done}.`)}
+      >
+        {label}
+      </button>
       <button type="button" class="button small danger" aria-label={`Remove ${title}`} onClick={() => void remove()}>
         Remove
       </button>
-    </li>
+    </>
   )
 }
 

@@ -5,6 +5,7 @@
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import type { WarmPlan } from '../warm/warm-plan.ts'
 import { installedWeights, LoadedWeights, type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import { EngineSuspension, type SuspensionOptions } from './engine-suspension.ts'
@@ -30,9 +31,13 @@ interface MemberOptions extends SuspensionOptions {
   readonly recycleLimits: RecycleLimits
   /** Whether this process may give it work. */
   readonly isDriven: () => boolean
+  /** What has to be loaded before it counts as ready; null: nothing. */
+  readonly warmPlan: () => WarmPlan | null
   /** Why no engine of this process may have any; null: they may. */
   readonly heldReason: () => string | null
 }
+
+const WARM_TRIES = 2
 
 export class FleetMember {
   readonly engine: FleetEngine
@@ -46,6 +51,10 @@ export class FleetMember {
   /** Of those that run: it is done with them, and their slots are about to be free. */
   #ending = 0
   #recycling: string | null = null
+  /** The process and the plan for which it was warmed, or was given up on. */
+  #warmedFor = ''
+  #isWarming = false
+  #warmFailures = 0
   #incarnation: number
   #jobsOfProcess = 0
   #info: ObjectInfo | null
@@ -144,9 +153,47 @@ export class FleetMember {
     if (this.suspension.quarantineReason() !== null) return 'quarantined'
     if (state !== 'ready') return state
     if (unfit !== null || this.#options.heldReason() !== null) return 'quarantined'
-    if (this.#recycling !== null) return 'starting'
+    if (this.#recycling !== null || this.#isCold()) return 'starting'
     if (this.#operatorState === 'draining') return this.isUnused ? 'cordoned' : 'draining'
     return this.#operatorState === 'cordoned' ? 'cordoned' : 'ready'
+  }
+
+  #warmKey(): string | null {
+    const plan = this.#options.warmPlan()
+    return plan === null ? null : `${this.#incarnation} ${plan.number}`
+  }
+
+  #isCold(): boolean {
+    const key = this.#warmKey()
+    return key !== null && key !== this.#warmedFor
+  }
+
+  /** What to load now; null: nothing, or it is not the time. The caller says `warmed` or `stayedCold` then. */
+  beginWarming(): WarmPlan | null {
+    const { state, unfit, awaited = 0 } = this.engine.health()
+    const isThere = state === 'ready' && unfit === null && this.#options.isDriven() && this.pausedMs() === 0
+    if (!isThere || this.#isWarming || !this.#isCold() || !this.isUnused || awaited > 0) return null
+    if (this.#recycling !== null || this.#options.heldReason() !== null) return null
+    this.#isWarming = true
+    return this.#options.warmPlan()
+  }
+
+  /** `incarnation`: of the process that was warmed; `number`: of the plan. */
+  warmed(weights: readonly string[], { incarnation, number }: { incarnation: number; number: number }): void {
+    this.#isWarming = false
+    this.#warmFailures = 0
+    this.#warmedFor = `${incarnation} ${number}`
+    if (incarnation === this.#incarnation && weights.length > 0) this.loaded.load(weights)
+  }
+
+  /** It is tried once more; after that the server works without. */
+  stayedCold(message: string, of: { incarnation: number; number: number }): void {
+    this.#isWarming = false
+    this.#warmFailures += 1
+    this.#note(message)
+    if (this.#warmFailures < WARM_TRIES) return
+    this.#warmFailures = 0
+    this.#warmedFor = `${of.incarnation} ${of.number}`
   }
 
   /** Whether it may be given one more run now. */
@@ -333,6 +380,8 @@ export class FleetMember {
     if (state === 'ready' && held !== null) return held
     const trial = this.suspension.trialReason()
     const tried = trial === null ? null : `it is tried with one job at a time: ${trial}`
+    if (state === 'ready' && this.#recycling === null && this.#isCold())
+      return 'it loads what it is to have before its first job'
     return this.#recycling ?? (this.#operatorState === 'draining' ? 'drained' : tried)
   }
 

@@ -11,9 +11,11 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { ServiceError } from '../../errors.ts'
-import type { LaneTable } from '../../workflows/needs.ts'
+import { type LaneTable, needsOf } from '../../workflows/needs.ts'
 import { mayRun } from '../copy-pool.ts'
 import type { OtherEngine } from '../directory/followed-engines.ts'
+import { toWarmGraphs, type WarmPlan } from '../warm/warm-plan.ts'
+import { warmUp } from '../warm/warm-up.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
 import type { WeightPlace } from '../weights/weight-store.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
@@ -38,6 +40,8 @@ export interface FleetOptions {
   /** For a process that does not know those: whether one of them can run jobs of a lane. Left out: they are known. */
   readonly isServedElsewhere?: (lane: string) => boolean
   readonly recycleLimits?: RecycleLimits
+  /** What an engine has to have loaded before it counts as ready; left out: nothing. */
+  readonly warmPlan?: (engineId: string) => WarmPlan | null
   readonly retryMs?: number
   readonly quarantineMs?: number
   /** How long one engine is waited for when all are asked what they can run. */
@@ -75,6 +79,8 @@ export interface PublishableEngine {
 
 export const NEVER_RECYCLE: RecycleLimits = { maxJobs: null, maxMemoryBytes: null, maxAgeMs: null }
 const RECYCLE_WITHIN_MS = 30_000
+/** Large weights come from slow disks. */
+const WARM_WITHIN_MS = 15 * 60_000
 const MAX_LEAVING = 256
 /** One that is lost meanwhile answers when it is back. */
 const REFRESH_WITHIN_MS = 30_000
@@ -93,6 +99,8 @@ class EngineFleet implements AsyncDisposable {
   readonly #listeners = new Set<() => void>()
   readonly #subscriptions = new Map<FleetMember, () => void>()
   readonly #recycling = new Set<Promise<void>>()
+  readonly #warming = new Set<Promise<void>>()
+  readonly #closing = new AbortController()
   readonly #claimLock = createFairLock()
   readonly #judge: RunJudge
   /** Those that were removed, for the ends of their last runs. */
@@ -135,6 +143,7 @@ class EngineFleet implements AsyncDisposable {
     return new FleetMember(engine, {
       ...{ clock, recycleLimits, retryMs, quarantineMs, remembered },
       isDriven: () => isDriven(engine.id),
+      warmPlan: () => (engine.isResident ? null : (this.#options.warmPlan?.(engine.id) ?? null)),
       heldReason: () => this.#held,
     })
   }
@@ -385,6 +394,8 @@ class EngineFleet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const end of this.#subscriptions.values()) end()
+    this.#closing.abort()
+    await Promise.all(this.#warming)
     await Promise.all(this.#recycling)
     await Promise.all(this.#members.map(({ engine }) => engine[Symbol.asyncDispose]()))
   }
@@ -404,6 +415,38 @@ class EngineFleet implements AsyncDisposable {
 
   #observe(member: FleetMember): void {
     member.observe()
+    this.#warmWhenDue(member)
+    this.#changed()
+  }
+
+  /** Looks which engines lack what they are to have loaded. */
+  warmCold(): void {
+    for (const member of this.#members) this.#observe(member)
+  }
+
+  #warmWhenDue(member: FleetMember): void {
+    const plan = member.beginWarming()
+    if (plan === null) return
+    const warmed = this.#warm(member, plan).finally(() => this.#warming.delete(warmed))
+    this.#warming.add(warmed)
+  }
+
+  async #warm(member: FleetMember, plan: WarmPlan): Promise<void> {
+    const { clock, log } = this.#options
+    const of = { incarnation: member.incarnation, number: plan.number }
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(WARM_WITHIN_MS)])
+    const beganMs = clock.now().getTime()
+    try {
+      const catalog = member.catalog()
+      const graphs = catalog === null ? [] : toWarmGraphs(plan, catalog)
+      for (const graph of graphs) await warmUp(member.engine, graph, signal)
+      const weights = catalog === null ? [] : graphs.flatMap((graph) => needsOf(graph, [catalog]).weights)
+      member.warmed([...new Set(weights)], of)
+      log.info({ engine: member.id, tookMs: clock.now().getTime() - beganMs }, 'an engine is warm')
+    } catch (error) {
+      member.stayedCold(`it could not be warmed: ${error instanceof Error ? error.message : String(error)}`, of)
+      if (!this.#closing.signal.aborted) log.warn({ err: error, engine: member.id }, 'an engine could not be warmed')
+    }
     this.#changed()
   }
 

@@ -21,6 +21,7 @@ import { withoutTerminalCodes } from '../../../text/log-text.ts'
 import { OwnedJobs } from '../jobs/all-jobs-page.tsx'
 import { useServiceEvents } from '../operator-page.tsx'
 import { EngineCard, useEngineDeeds } from './engines-page.tsx'
+import { WarmBox } from './warm-box.tsx'
 
 export function EnginePage({ id = '' }: Readonly<Record<string, string>>) {
   const resource = useResource(`operator engine ${id}`, async (abort) => {
@@ -41,6 +42,7 @@ export function EnginePage({ id = '' }: Readonly<Record<string, string>>) {
         {({ engine, jobs }) => (
           <>
             <EngineCard engine={engine} onDeed={(deed) => void act(engine, deed)} />
+            <WarmBox id={id} loaded={engine.loaded_weights} onChanged={resource.reload} />
             <h2>Jobs</h2>
             {jobs.length === 0 ? (
               <p class="dim">It has run nothing that is still kept.</p>
