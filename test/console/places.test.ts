@@ -35,6 +35,30 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('the reference beside it is searched: operations that hold every word stay, and the list of them stays in view', async () => {
+    await using watched = await browser.open()
+    const { page } = watched
+    await page.goto(`${app.url}/docs`)
+    const shown = page.locator('nav li:visible')
+    const all = await shown.count()
+    await page.keyboard.press('/')
+    await page.keyboard.type('tus checksum')
+    await page.getByText(/^\d+ of \d+$/).waitFor()
+    const found = await shown.allTextContents()
+    assert.ok(found.length > 0 && found.length < all, found.join(', '))
+    assert.ok(
+      found.every((entry) => entry.includes('/uploads')),
+      found.join(', '),
+    )
+    assert.equal(await page.locator('section:visible').count(), found.length)
+    await page.keyboard.press('Escape')
+    assert.equal(await shown.count(), all)
+    await page.evaluate('scrollTo(0, document.body.scrollHeight)')
+    assert.ok(await page.locator('nav input').isVisible())
+    assert.ok(await page.evaluate("Math.abs(document.querySelector('nav').getBoundingClientRect().top) < 2"))
+    watched.assertClean()
+  })
+
   test('what only one process knows says so: bars since its start, and the log of an engine that another drives', async () => {
     await using console = await openConsole(browser, app.url, { path: '/operator' })
     const { page } = console

@@ -1,6 +1,6 @@
 /**
- * An API reference as one page, made from its OpenAPI document on the server: no script, no request to anywhere. What the document
- * says is shown as text, never as markup.
+ * An API reference as one page, made from its OpenAPI document on the server: no request to anywhere, and one short script of our own, for
+ * the search; everything else works without it. What the document says is shown as text, never as markup.
  */
 import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
@@ -43,14 +43,15 @@ export function renderPage(document: DocumentNode, { documentUrl, exampleUrl, ot
   const links = [{ url: documentUrl, title: 'openapi.json' }, ...others]
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${escapeHtml(info.title)}</title><style>${STYLE}</style></head><body><main>
+<title>${escapeHtml(info.title)}</title><style>${STYLE}</style></head><body>
+<nav aria-label="Operations"><input type="search" hidden placeholder="Search ( / )" aria-label="Search operations">
+<p class="dim" role="status"></p><ul>${routes.map(renderEntry).join('')}</ul><p><a href="#schemas">Schemas</a></p></nav><main>
 <h1>${escapeHtml(info.title)}</h1><p class="dim">Version ${escapeHtml(info.version)} ·
 ${links.map(({ url, title }) => `<a href="${escapeHtml(url)}">${escapeHtml(title)}</a>`).join(' · ')}</p>
 <p>${toInlineHtml(info.description ?? '')}</p>
 ${exampleUrl === undefined ? '' : `<pre>curl ${escapeHtml(exampleUrl)}</pre>`}
-<nav><ul>${routes.map(renderEntry).join('')}</ul></nav>
-${sections.join('')}<h2>Schemas</h2>${renderSchemas(document)}
-</main></body></html>
+${sections.join('')}<h2 id="schemas">Schemas</h2>${renderSchemas(document)}
+</main><script>${SEARCH}</script></body></html>
 `
 }
 
@@ -122,7 +123,12 @@ const STYLE = `
 :root{color-scheme:light dark;--line:light-dark(#d8dce2,#343a44);--soft:light-dark(#f4f6f8,#1c2027);--dim:light-dark(#5b6470,#9aa4b2)}
 *{box-sizing:border-box}
 body{margin:0;font:16px/1.55 system-ui,sans-serif;background:light-dark(#fff,#14171c);color:light-dark(#1b1f24,#e6e9ee)}
-main{max-width:62rem;margin:0 auto;padding:2rem 1.25rem 5rem}
+main{max-width:62rem;margin:0 auto;padding:2rem 1.25rem 5rem;min-width:0}
+nav{padding:1rem 1.25rem;font-size:.85rem;border-bottom:1px solid var(--line)}nav ul{list-style:none;margin:.6rem 0;padding:0;max-height:40vh;overflow:auto}
+nav li{padding:.1rem 0;overflow-wrap:anywhere}nav input{width:100%;font:inherit;padding:.4rem .6rem;border:1px solid var(--line);border-radius:4px;background:var(--soft);color:inherit}
+nav p:empty{display:none}[hidden]{display:none!important}section{scroll-margin-top:1rem}
+@media (min-width:64rem){body{display:grid;grid-template-columns:21rem minmax(0,1fr)}
+nav{position:sticky;top:0;height:100vh;overflow:auto;border-bottom:0;border-right:1px solid var(--line)}nav ul{max-height:none;overflow:visible}}
 h1{font-size:1.9rem;margin:0 0 .25rem}h2{margin:3rem 0 .5rem;border-bottom:1px solid var(--line);padding-bottom:.3rem}
 h3{margin:2.2rem 0 .3rem;font-size:1.05rem}h4{margin:1rem 0 .2rem;font-size:.85rem;color:var(--dim)}
 p{margin:.4rem 0}a{color:light-dark(#0b5cad,#7db8ff)}
@@ -132,13 +138,44 @@ code{padding:.1em .3em}pre{padding:.8rem 1rem;overflow-x:auto}
 .get{background:#1f6feb}.post{background:#1a7f37}.delete{background:#b3261e}.head{background:#6e7781}
 table{border-collapse:collapse;width:100%;margin:.3rem 0 .8rem;font-size:.92rem}
 th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line)}
-th{color:var(--dim);font-weight:500}.dim{color:var(--dim)}nav ul{columns:2;padding-left:1.1rem}nav li{break-inside:avoid}
-@media (max-width:40rem){nav ul{columns:1}}
+th{color:var(--dim);font-weight:500}.dim{color:var(--dim)}
 `
 
-// Only our own style, known by its digest; no script, no image, no frame, no form.
-const STYLE_DIGEST = createHash('sha256').update(STYLE).digest('base64')
-const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_DIGEST}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+/** Shows the operations whose texts hold every word that was typed; `/` goes to the field, Escape empties it. */
+const SEARCH = `
+const field = document.querySelector('nav input')
+const status = document.querySelector('nav [role=status]')
+const rows = [...document.querySelectorAll('nav li')].map((entry) => {
+  const section = document.getElementById(decodeURIComponent(entry.firstChild.hash.slice(1)))
+  return { entry, section, text: section.textContent.toLowerCase() }
+})
+function search() {
+  const words = field.value.toLowerCase().split(/\\s+/).filter((word) => word !== '')
+  let count = 0
+  for (const { entry, section, text } of rows) {
+    const isFound = words.every((word) => text.includes(word))
+    entry.hidden = section.hidden = !isFound
+    if (isFound) count++
+  }
+  status.textContent = words.length === 0 ? '' : count + ' of ' + rows.length
+}
+field.hidden = false
+field.addEventListener('input', search)
+addEventListener('keydown', (event) => {
+  if (event.key === '/' && event.target !== field) {
+    event.preventDefault()
+    field.focus()
+  }
+  if (event.key === 'Escape' && event.target === field) {
+    field.value = ''
+    search()
+  }
+})
+`
+
+// Only our own style and script, known by their digests; no image, no frame, no form.
+const digest = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+const POLICY = `default-src 'none'; style-src ${digest(STYLE)}; script-src ${digest(SEARCH)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 /** Schemas as readable tables: one row per member, with type, limits and meaning. */
 function renderSchema(name: string, schema: SchemaNode): string {
