@@ -2,22 +2,34 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { CPU, openBuildBench, withoutUv } from '../../support/builds/bench.ts'
+import { serveFolder } from '../../support/builds/file-server.ts'
 import { packFiles, tinyModel, writeWheel, zipOf } from '../../support/builds/packages.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const CHILD = fileURLToPath(new URL('../../support/builds/build-child.ts', import.meta.url))
 // What its log says when it gets there; at the install script and at the start of ComfyUI it stays until it is killed.
-const STEPS = ['== freeze', 'installing 1 packages', 'the script waits', 'To see the GUI', '== hash'] as const
+const STEPS = [
+  '== freeze',
+  'fetching it from',
+  'installing 1 packages',
+  'the script waits',
+  'To see the GUI',
+  '== hash',
+] as const
 
 test('a build that is killed leaves no process and nothing that is found, and the next one makes the release', {
   skip: withoutUv,
 }, async () => {
-  await using bench = await openBuildBench()
+  const served = await mkdtemp(path.join(tmpdir(), 'atelier-far-'))
+  await writeFile(path.join(served, 'far.safetensors'), tinyModel('far'.repeat(1_000_000)))
+  await using server = await serveFolder(served)
+  await using bench = await openBuildBench({ origins: [server.origin] })
   await writeWheel(bench.wheels, { name: 'lib', version: '1.0' })
   const pids = path.join(bench.folder, 'pids')
   const hold = path.join(bench.folder, 'hold')
@@ -35,11 +47,24 @@ while os.path.exists(${JSON.stringify(hold)}):
   const definition = {
     baseComfyVersion: 'v0.3.40',
     customNodes: [{ name: 'stubborn', blobId: 'pack' }],
-    models: [{ type: 'vae', filename: 'v.safetensors', blobId: 'model' }],
+    models: [
+      { type: 'vae', filename: 'v.safetensors', blobId: 'model' },
+      { type: 'loras', filename: 'far.safetensors', sourceUri: `${server.origin}/far.safetensors` },
+    ],
+  }
+  const parts = path.join(bench.folder, 'builder/models/parts')
+  const partBytes = async () => {
+    const names = (await readdir(parts)).filter((name) => !name.endsWith('.tag'))
+    const sizes = await Promise.all(names.map(async (name) => (await stat(path.join(parts, name))).size))
+    return sizes.reduce((sum, size) => sum + size, 0)
   }
   for (const step of STEPS) {
     if (step === 'the script waits') await writeFile(hold, '')
-    const child = spawn(process.execPath, [CHILD, bench.folder, JSON.stringify(definition)], {
+    const isFetching = step === 'fetching it from'
+    // Until it was killed there, the beginning of the model comes and nothing more.
+    server.holds = isFetching || step === '== freeze'
+    server.cutAfter = server.holds ? 1_000_000 : null
+    const child = spawn(process.execPath, [CHILD, bench.folder, JSON.stringify(definition), server.origin], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     let said = ''
@@ -48,7 +73,7 @@ while os.path.exists(${JSON.stringify(hold)}):
     })
     const exited = once(child, 'exit')
     await waitUntil(
-      () => said.includes(step) || child.exitCode !== null,
+      async () => (said.includes(step) && (!isFetching || (await partBytes()) > 0)) || child.exitCode !== null,
       () => `${step} in ${said}`,
     )
     child.kill('SIGKILL')
@@ -59,6 +84,8 @@ while os.path.exists(${JSON.stringify(hold)}):
       await waitUntil(() => !isAlive(Number(pid)))
     if (step === 'the script waits') await rm(hold)
   }
+  const ranges = server.asked.map(({ headers }) => headers.range).filter((range) => range !== undefined)
+  assert.match(ranges.join(), /^bytes=[1-9]\d*-/, 'a fetch goes on where the killed one was')
   bench.blobs.set('pack', await readFile(path.join(bench.folder, 'pack')))
   bench.blobs.set('model', tinyModel('kept'))
   const built = await bench.build(definition)
@@ -68,6 +95,7 @@ while os.path.exists(${JSON.stringify(hold)}):
   await bench.keepOnly(async (id) => id === 'release-1')
   assert.deepEqual(await readdir(path.join(bench.folder, 'builder/scratch')), [])
   assert.ok(await bench.builder.find('release-1', CPU))
+  await rm(served, { recursive: true, force: true })
 })
 
 function isAlive(pid: number): boolean {

@@ -1,4 +1,4 @@
-/** Builds in a process of its own that a test kills: `<folder> <json of a definition>`; says each line of the log. */
+/** Builds in a process of its own that a test kills: `<folder> <json of a definition> [origin…]`; says each line of the log. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { Readable } from 'node:stream'
@@ -6,8 +6,9 @@ import { openBuilder } from '../../../src/adapters/builders/open-builder.ts'
 import type { BuildDefinition } from '../../../src/domain/environments/definition.ts'
 import { benchOptions, CPU } from './bench.ts'
 
-const [folder = '', text = ''] = process.argv.slice(2)
-const options = benchOptions({ folder, wheels: path.join(folder, 'wheels'), comfyui: path.join(folder, 'comfyui') })
+const [folder = '', text = '', ...origins] = process.argv.slice(2)
+const places = { folder, wheels: path.join(folder, 'wheels'), comfyui: path.join(folder, 'comfyui') }
+const options = benchOptions(places, { origins })
 await using builder = await openBuilder(options)
 await builder.build({
   releaseId: 'release-1',

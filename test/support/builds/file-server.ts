@@ -10,11 +10,13 @@ export interface FileServer extends AsyncDisposable {
   readonly asked: { readonly path: string; readonly headers: IncomingHttpHeaders }[]
   /** Cuts the connection of each answer after so many bytes; null: it gives all. */
   cutAfter: number | null
+  /** What would be cut stays open instead, and nothing more comes. */
+  holds: boolean
 }
 
 export async function serveFolder(folder: string): Promise<FileServer> {
   const asked: { path: string; headers: IncomingHttpHeaders }[] = []
-  const served = { cutAfter: null as number | null }
+  const served = { cutAfter: null as number | null, holds: false }
   const server = createServer(async (request, response) => {
     const name = new URL(request.url ?? '/', 'http://x').pathname
     asked.push({ path: name, headers: request.headers })
@@ -29,12 +31,15 @@ export async function serveFolder(folder: string): Promise<FileServer> {
     if (start > 0)
       response.writeHead(206, { ...headers, 'content-range': `bytes ${start}-${found.size - 1}/${found.size}` })
     else response.writeHead(200, headers)
-    const { cutAfter } = served
+    const { cutAfter, holds } = served
     const end = cutAfter === null ? Number.POSITIVE_INFINITY : start + cutAfter - 1
     const stream = createReadStream(file, { start, end })
     stream.pipe(response, { end: false })
     // What was written still arrives before the connection ends.
-    stream.on('end', () => (end < found.size - 1 ? response.socket?.end() : response.end()))
+    stream.on('end', () => {
+      if (end >= found.size - 1) response.end()
+      else if (!holds) response.socket?.end()
+    })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -45,6 +50,12 @@ export async function serveFolder(folder: string): Promise<FileServer> {
     },
     set cutAfter(bytes) {
       served.cutAfter = bytes
+    },
+    get holds() {
+      return served.holds
+    },
+    set holds(isSo) {
+      served.holds = isSo
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
