@@ -120,6 +120,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
       '/webhooks/:id': webhookId,
       '/operator/jobs/:id': ids.failed,
       '/operator/accounts/:id': 'acme',
+      '/operator/accounts/:id/statement': 'acme',
       '/operator/engines/:id': engineId,
       '/operator/deployments/:id': 'posters',
     }

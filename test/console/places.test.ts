@@ -3,8 +3,26 @@ import { after, before, describe, test } from 'node:test'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { ADMIN_TOKEN, startShared } from '../support/app/start-shared.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
-import { openConsole } from '../support/browser/console-page.ts'
+import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
+import { createMouse } from '../support/browser/hand.ts'
+import { createConsoleClient } from '../support/clients/console-client.ts'
 import { waitUntil } from '../support/wait-until.ts'
+
+const VALUE = { '1': { class_type: 'FakeValue', inputs: { value: 1, key: 'k' } } }
+
+/** Each begins at the overview; its clicks are counted. */
+function operatorTasks(console: ConsolePage) {
+  const { page } = console
+  const hand = createMouse(page)
+  async function task(body: () => Promise<void>): Promise<void> {
+    await console.go('/operator')
+    await page.getByRole('heading', { name: 'Pools' }).waitFor()
+    hand.begin()
+    await body()
+    assert.ok(hand.clicks <= 3, `it took ${hand.clicks} clicks`)
+  }
+  return { hand, task, tabs: page.getByRole('navigation', { name: 'Operator' }) }
+}
 
 describe('places of the console', { skip: withoutBrowser }, () => {
   let browser: TestBrowser
@@ -102,6 +120,86 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await page.getByText('revoked').waitFor()
     assert.equal((await asks()).status, 401)
+    console.assertClean()
+  })
+
+  test('within three clicks the operator makes a customer, finds and refunds a job of it, and reads what it used and owes', async () => {
+    const pools = { '*': { perSecondMicros: 500, minimumMicros: 1000, holdMicros: 1000 } }
+    await using shared = await startShared({ prices: JSON.stringify({ pools }) })
+    await using console = await openConsole(browser, shared.url, { path: '/operator', credential: ADMIN_TOKEN })
+    const { page } = console
+    const { hand, tabs, task } = operatorTasks(console)
+    await task(async () => {
+      await hand.press(tabs.getByRole('link', { name: 'Accounts' }))
+      await hand.press(page.getByRole('button', { name: 'New account' }))
+      const dialog = page.getByRole('dialog')
+      await hand.fill(dialog.getByRole('textbox', { name: 'Id' }), 'newcomer')
+      await hand.fill(dialog.getByRole('textbox', { name: /^Credit/ }), '12.50')
+      await hand.press(dialog.getByRole('button', { name: 'Make it, with a key' }))
+      await page.getByRole('button', { name: 'I have it' }).waitFor()
+    })
+    const key = (await page.getByRole('dialog').locator('code').textContent()) ?? ''
+    await page.getByRole('button', { name: 'I have it' }).click()
+    await page.getByText('$12.50').first().waitFor()
+    const client = createConsoleClient(shared.url, key)
+    await client.untilStatus(await client.submit(VALUE, { metadata: { order: '4712' } }), 'succeeded')
+    await task(async () => {
+      await page.getByRole('searchbox', { name: 'Find a job of any account' }).fill('order=4712')
+      await page.keyboard.press('Enter')
+      await hand.press(
+        page
+          .getByRole('row', { name: /newcomer/ })
+          .getByRole('link')
+          .first(),
+      )
+      await hand.press(page.getByRole('button', { name: 'Refund…' }))
+      await hand.press(page.getByRole('dialog').getByRole('button', { name: 'Refund' }))
+      await page.getByText('Refunded.').waitFor()
+    })
+    const { entries } = (await shared.admin('GET', '/accounts/newcomer/entries')).json
+    assert.equal(entries.filter(({ kind }: { readonly kind: string }) => kind === 'refund').length, 1)
+    await task(async () => {
+      await hand.press(tabs.getByRole('link', { name: 'Usage' }))
+      await hand.press(page.getByRole('navigation', { name: 'Time' }).getByRole('link', { name: 'Today' }))
+      await hand.press(page.getByRole('link', { name: 'newcomer' }))
+      await page.getByRole('heading', { name: 'newcomer' }).waitFor()
+    })
+    await task(async () => {
+      await hand.press(tabs.getByRole('link', { name: 'Accounts' }))
+      await hand.press(page.getByRole('link', { name: 'newcomer' }))
+      await hand.press(page.getByRole('link', { name: /^Statement of/ }))
+      await page.getByText('At the beginning').waitFor()
+    })
+    console.assertClean()
+  })
+
+  test('within three clicks the operator pauses a pool, sees why a job of an account waits, and resumes the pool', async () => {
+    await using shared = await startShared()
+    const tenant = await shared.account('acme')
+    const client = createConsoleClient(shared.url, tenant.key)
+    await using console = await openConsole(browser, shared.url, { path: '/operator', credential: ADMIN_TOKEN })
+    const { page } = console
+    const { hand, task } = operatorTasks(console)
+    const row = page.getByRole('row', { name: /^default/ })
+    await task(async () => {
+      await hand.press(row.getByRole('button', { name: 'Pause…' }))
+      await hand.press(page.getByRole('dialog').getByRole('button', { name: 'Pause' }))
+      await row.getByText('paused').waitFor()
+    })
+    const waits = await client.submit(VALUE)
+    await task(async () => {
+      await hand.press(page.getByRole('link', { name: /waiting/ }))
+      await hand.press(page.getByRole('row', { name: /acme/ }).getByRole('link').first())
+      await page
+        .getByText(/paused/)
+        .first()
+        .waitFor()
+    })
+    await task(async () => {
+      await hand.press(row.getByRole('button', { name: 'Resume' }))
+      await row.getByText('paused').waitFor({ state: 'detached' })
+    })
+    await client.untilStatus(waits, 'succeeded')
     console.assertClean()
   })
 

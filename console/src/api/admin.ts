@@ -58,7 +58,19 @@ export interface AccountRow {
   readonly created_at: string
 }
 
+/** A line of an account's ledger. */
+export interface LedgerLine {
+  readonly seq: number
+  readonly kind: 'grant' | 'revoke' | 'hold' | 'settle' | 'release' | 'refund'
+  readonly reference: string
+  readonly charged_micros: number
+  readonly available_usd: string
+  readonly at: string
+  readonly memo: string
+}
+
 export interface AccountDetail extends AccountRow {
+  readonly entries: readonly LedgerLine[]
   readonly use: { readonly running: number; readonly queued: number; readonly streams: number }
   readonly balance: { readonly available_usd: string; readonly held_usd: string } | null
   readonly usage: { readonly from: string; readonly to: string; readonly charged_usd: string; readonly settled: number }

@@ -72,6 +72,12 @@ const AccountsPage = lazy<Parameters>(() =>
 const OneAccountPage = lazy<Parameters>(() =>
   import('./operator/accounts-page.tsx').then((module) => module.OneAccountPage),
 )
+const OperatorUsagePage = lazy<Parameters>(() =>
+  import('./operator/usage-page.tsx').then((module) => module.OperatorUsagePage),
+)
+const AccountStatementPage = lazy<Parameters>(() =>
+  import('./operator/account-statement-page.tsx').then((module) => module.AccountStatementPage),
+)
 const DeploymentsPage = lazy<Parameters>(() =>
   import('./operator/deployments-page.tsx').then((module) => module.DeploymentsPage),
 )
@@ -117,6 +123,8 @@ const PAGES: readonly Row[] = [
   ['/operator/engines/:id', 'Engine', EnginePage],
   ['/operator/accounts', 'Accounts', AccountsPage],
   ['/operator/accounts/:id', 'Account', OneAccountPage],
+  ['/operator/accounts/:id/statement', 'Statement', AccountStatementPage],
+  ['/operator/usage', 'Usage of all accounts', OperatorUsagePage],
   ['/operator/deployments', 'Deployments', DeploymentsPage],
   ['/operator/audit', 'Audit', AuditPage],
   ['/settings', 'Settings', SettingsPage],

@@ -11,7 +11,7 @@ import {
   toFieldGroups,
 } from '../../../console/src/form/workflow-fields.ts'
 import { readWorkflow } from '../../../console/src/graph/workflow-graph.ts'
-import { monthBy, toCsv, toMonth } from '../../../console/src/pages/account/usage-range.ts'
+import { daysOf, monthBy, toCsv, toMonth } from '../../../console/src/pages/account/usage-range.ts'
 import { diffWorkflows } from '../../../console/src/pages/diff/workflow-diff.ts'
 import { packDraft, readRunHash, unpackDraft, writeRunHash } from '../../../console/src/pages/run/draft.ts'
 import { parseLosslessJson } from '../../../lib/json/lossless-json.ts'
@@ -108,6 +108,15 @@ test('months follow each other, and cells of a sheet are never formulas', () => 
   assert.deepEqual([toMonth('2026-13'), toMonth('x')], [null, null])
   assert.deepEqual([monthBy('2026-12', 1), monthBy('2026-01', -1)], ['2027-01', '2025-12'])
   assert.equal(toCsv([['=1+1', 'a "b", c', '@x', '-2']]), `'=1+1,"a ""b"", c",'@x,'-2\r\n`)
+})
+
+test('times of usage are whole days of their zone, also where a day has 23 hours', () => {
+  const now = Date.parse('2026-03-29T22:30:00Z')
+  assert.deepEqual(daysOf('yesterday', now, 'UTC'), { from: '2026-03-28', to: '2026-03-29', last: '2026-03-28' })
+  const vienna = daysOf('yesterday', now, 'Europe/Vienna')
+  assert.deepEqual(vienna, { from: '2026-03-29', to: '2026-03-30', last: '2026-03-29' })
+  assert.deepEqual(daysOf('7d', now, 'UTC'), { from: '2026-03-23', to: '2026-03-30', last: '2026-03-29' })
+  assert.deepEqual(daysOf('month', now, 'UTC'), { from: '2026-03-01', to: '2026-03-30', last: '2026-03-29' })
 })
 
 test('a draft is the same after its way through an address, and what is no draft is none', async () => {

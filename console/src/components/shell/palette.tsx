@@ -30,7 +30,11 @@ function commands(): Command[] {
   return [
     ...places,
     ...further(current.operator, { Engines: '/operator/engines', Audit: '/operator/audit' }),
-    ...further(current.operator && current.features.accounts, { Accounts: '/operator/accounts' }),
+    ...further(current.operator && current.features.accounts, {
+      Accounts: '/operator/accounts',
+      'Usage of all accounts': '/operator/usage',
+      'New account': '/operator/accounts?new=1',
+    }),
     { label: 'Failed jobs', hint: 'go to', run: () => navigate('/jobs?status=failed') },
     { label: 'Running jobs', hint: 'go to', run: () => navigate('/jobs?status=running') },
     { label: 'Waiting jobs', hint: 'go to', run: () => navigate('/jobs?status=queued') },

@@ -22,12 +22,24 @@ export function StatementPage() {
   )
 }
 
-function OneMonth() {
+interface OneMonthProps {
+  /** Whose, as the saved table is called; empty: one's own. */
+  readonly owner?: string
+  /** Without the month. */
+  readonly path?: string
+  readonly read?: typeof getStatement
+  readonly readCsv?: typeof getStatementCsv
+}
+
+/** A month and the ways to those beside it. */
+export function OneMonth(props: OneMonthProps) {
+  const { owner = '', path = '/account/statement', read = getStatement, readCsv = getStatementCsv } = props
   const today = monthOf(serverNow(), 'UTC')
   const month = toMonth(query.value.get('month') ?? today)?.name ?? today
-  const resource = useResource(`statement ${month}`, (signal) => getStatement(month, signal))
-  const addressOf = (name: string) => hrefOf(`/account/statement?month=${name}`)
-  const save = () => tell(async () => saveText(`statement-${month}.csv`, await getStatementCsv(month), 'text/csv'))
+  const resource = useResource(`statement ${owner} ${month}`, (signal) => read(month, signal))
+  const addressOf = (name: string) => hrefOf(`${path}?month=${name}`)
+  const fileName = `statement-${owner === '' ? '' : `${owner}-`}${month}.csv`
+  const save = () => tell(async () => saveText(fileName, await readCsv(month), 'text/csv'))
   return (
     <>
       <div class="filter-bar">

@@ -51,7 +51,18 @@ export function UsagePage() {
   )
 }
 
-function Usage({ usage, by, name }: { readonly usage: UsageAnswer; readonly by: string; readonly name: string }) {
+interface UsageProps {
+  readonly usage: UsageAnswer
+  readonly by: string
+  /** Of the time, as the saved table is called. */
+  readonly name: string
+  readonly empty?: string
+  /** Where a row leads; null: nowhere. */
+  readonly hrefOfRow?: (row: UsageAnswer['rows'][number]) => string | null
+}
+
+/** The total, the days and the parts of what was spent, of one account or of all. */
+export function Usage({ usage, by, name, empty = 'Nothing was spent in this month', hrefOfRow }: UsageProps) {
   const most = Math.max(0.000001, ...usage.rows.map(({ usd }) => Number(usd)))
   return (
     <>
@@ -75,7 +86,7 @@ function Usage({ usage, by, name }: { readonly usage: UsageAnswer; readonly by: 
         </button>
       </p>
       {usage.rows.length === 0 ? (
-        <EmptyState title="Nothing was spent in this month" />
+        <EmptyState title={empty} />
       ) : (
         <>
           <BarSeries label="Spent by day" points={usage.series.map(({ day, usd }) => ({ key: day, usd }))} />
@@ -98,7 +109,7 @@ function Usage({ usage, by, name }: { readonly usage: UsageAnswer; readonly by: 
               {usage.rows.map((row) => (
                 <tr key={`${row.kind} ${row.key}`}>
                   <td>
-                    <Words text={rowName(row)} />
+                    <RowName text={rowName(row)} href={hrefOfRow?.(row) ?? null} />
                   </td>
                   <td class="right number">{formatCount(row.count)}</td>
                   <td class="right">
@@ -114,6 +125,15 @@ function Usage({ usage, by, name }: { readonly usage: UsageAnswer; readonly by: 
         </>
       )}
     </>
+  )
+}
+
+function RowName({ text, href }: { readonly text: string; readonly href: string | null }) {
+  if (href === null) return <Words text={text} />
+  return (
+    <a href={href}>
+      <Words text={text} />
+    </a>
   )
 }
 

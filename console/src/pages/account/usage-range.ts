@@ -34,3 +34,24 @@ export function toCsv(rows: readonly (readonly string[])[]): string {
   }
   return `${rows.map((row) => row.map(cell).join(',')).join('\r\n')}\r\n`
 }
+
+export const USAGE_TIMES = ['today', 'yesterday', '7d', '30d', 'month'] as const
+export type UsageTime = (typeof USAGE_TIMES)[number]
+
+/** The days of a time in a zone: `to` is the day after the last. */
+export function daysOf(time: UsageTime, now: number, zone: string): Readonly<Record<'from' | 'to' | 'last', string>> {
+  const today = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeZone: zone }).format(now)
+  const last = time === 'yesterday' ? dayBy(today, -1) : today
+  const from =
+    time === 'month'
+      ? `${today.slice(0, 7)}-01`
+      : time === '7d' || time === '30d'
+        ? dayBy(today, 1 - parseInt(time, 10))
+        : last
+  return { from, to: dayBy(last, 1), last }
+}
+
+/** Days are counted without a zone, so that none has 23 or 25 hours. */
+function dayBy(day: string, by: number): string {
+  return new Date(Date.parse(`${day}T00:00:00Z`) + by * 86_400_000).toISOString().slice(0, 10)
+}

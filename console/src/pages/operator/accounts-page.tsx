@@ -9,13 +9,19 @@ import {
   listAccounts,
   revokeAccountKey,
 } from '../../api/admin.ts'
+import { changeAccount } from '../../api/admin-money.ts'
+import { Icon } from '../../components/icon.tsx'
 import { confirm, showSecretOnce } from '../../components/overlay/dialog.tsx'
 import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
 import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
 import { Ago, KeyValue, Money, Words } from '../../components/text.tsx'
-import { hrefOf } from '../../routes.ts'
+import { hrefOf, query, setQuery } from '../../routes.ts'
 import { tell } from '../../state/deeds.ts'
 import { useResource } from '../../state/resource.ts'
+import { formatCount } from '../../text/format.ts'
+import { toMarkedText } from '../../text/marks.ts'
+import { AccountCredit } from './account-credit.tsx'
+import { NewAccount } from './new-account.tsx'
 import { OperatorPage } from './operator-page.tsx'
 
 const COLUMNS: readonly PlainColumn<AccountRow>[] = [
@@ -38,20 +44,39 @@ const COLUMNS: readonly PlainColumn<AccountRow>[] = [
 
 export function AccountsPage() {
   const resource = useResource('operator accounts', listAccounts)
+  const sought = (query.value.get('q') ?? '').toLowerCase()
+  const isSought = ({ id, name }: AccountRow) => id.includes(sought) || name.toLowerCase().includes(sought)
   return (
     <OperatorPage here="accounts" title="Accounts">
+      <div class="filter-bar">
+        <input
+          type="search"
+          aria-label="Find an account"
+          placeholder="id or name"
+          value={query.value.get('q') ?? ''}
+          onInput={(event) => setQuery({ q: event.currentTarget.value }, { replace: true })}
+        />
+        <button type="button" class="button small primary" onClick={() => setQuery({ new: '1' })}>
+          <Icon name="plus" /> New account
+        </button>
+      </div>
+      {query.value.get('new') !== null && <NewAccount onClose={() => setQuery({ new: null }, { replace: true })} />}
       <LoadedTable
         label="Accounts"
         columns={COLUMNS}
         resource={resource}
-        rowsOf={({ accounts }) => accounts}
+        rowsOf={({ accounts }) => accounts.filter(isSought)}
         keyOf={({ id }) => id}
         skeletonRows={6}
         empty={
-          <EmptyState title="No accounts yet">
-            <p class="dim">
-              <code>atelier accounts create</code> makes one.
-            </p>
+          <EmptyState title={sought === '' ? 'No accounts yet' : `No account with “${toMarkedText(sought)}”`}>
+            {sought === '' ? (
+              <p class="dim">Whoever runs jobs here has an account, with a key or more, limits and credit.</p>
+            ) : (
+              <button type="button" class="button" onClick={() => setQuery({ q: null })}>
+                Show all
+              </button>
+            )}
           </EmptyState>
         }
       />
@@ -78,6 +103,17 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
     })
     if (isMeant) await change(() => revokeAccountKey(key.id))
   }
+  async function setStatus({ name }: AccountRow, status: AccountRow['status']): Promise<void> {
+    const isMeant =
+      status === 'active' ||
+      (await confirm({
+        title: `Suspend ${toMarkedText(name)}?`,
+        text: 'Its keys are refused within a second. What waits stays, what runs goes on to its end.',
+        deed: 'Suspend',
+        isDangerous: true,
+      }))
+    if (isMeant) await change(() => changeAccount(id, { status }))
+  }
   return (
     <section class="page">
       <a class="dim back" href={hrefOf('/operator/accounts')}>
@@ -91,7 +127,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
               <Words text={account.name} />
             </h1>
             <div class="details">
-              <AccountFacts account={account} />
+              <AccountFacts account={account} onStatus={(status) => void setStatus(account, status)} />
               <section class="card" aria-labelledby="one-keys">
                 <div class="section-head">
                   <h2 id="one-keys">Keys</h2>
@@ -114,6 +150,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
                   ))}
                 </ul>
               </section>
+              <AccountCredit account={account} onChange={resource.reload} />
             </div>
           </>
         )}
@@ -122,18 +159,43 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
   )
 }
 
-function AccountFacts({ account }: { readonly account: AccountDetail }) {
+interface AccountFactsProps {
+  readonly account: AccountDetail
+  readonly onStatus: (status: AccountRow['status']) => void
+}
+
+function AccountFacts({ account, onStatus }: AccountFactsProps) {
   const { id, tier, status, use, balance, usage } = account
   return (
     <section class="card" aria-labelledby="one-account">
-      <h2 id="one-account">Account</h2>
+      <div class="section-head">
+        <h2 id="one-account">Account</h2>
+        {status === 'active' ? (
+          <button type="button" class="button small danger" onClick={() => onStatus('suspended')}>
+            Suspend…
+          </button>
+        ) : (
+          <button type="button" class="button small primary" onClick={() => onStatus('active')}>
+            Activate
+          </button>
+        )}
+      </div>
       <KeyValue
         pairs={[
           ['Id', <code key="id">{id}</code>],
           ['Tier', tier],
           ['Status', status],
           ['Running', String(use.running)],
-          ['Waiting', String(use.queued)],
+          [
+            'Waiting',
+            use.queued === 0 ? (
+              '0'
+            ) : (
+              <a key="waiting" href={hrefOf(`/operator/jobs?status=queued&account=${encodeURIComponent(id)}`)}>
+                {formatCount(use.queued)}, and why
+              </a>
+            ),
+          ],
           ['Streams', String(use.streams)],
           ['Credit', balance === null ? 'not metered' : <Money key="m" usd={balance.available_usd} />],
           ['Held', balance === null ? null : <Money key="h" usd={balance.held_usd} />],

@@ -12,6 +12,7 @@ const PLACES = {
   jobs: ['/operator/jobs', 'Jobs'],
   engines: ['/operator/engines', 'Engines'],
   accounts: ['/operator/accounts', 'Accounts'],
+  usage: ['/operator/usage', 'Usage'],
   deployments: ['/operator/deployments', 'Deployments'],
   audit: ['/operator/audit', 'Audit'],
 } as const
@@ -24,7 +25,9 @@ interface OperatorPageProps {
 
 export function OperatorPage({ here, title, children }: OperatorPageProps) {
   const isLocal = session.value?.kind === 'local'
-  const there = Object.entries(PLACES).filter(([name]) => !isLocal || (name !== 'accounts' && name !== 'deployments'))
+  const there = Object.entries(PLACES).filter(
+    ([name]) => !isLocal || !['accounts', 'usage', 'deployments'].includes(name),
+  )
   return (
     <section class="page">
       <h1>{title}</h1>

@@ -1,13 +1,18 @@
 /** The service at a glance: what is red comes first, then the queue by pool, then the engines. */
+import { useRef } from 'preact/hooks'
 import { getOverview, getSeries, listEngines, listPools, type Pool, type SeriesAnswer } from '../../api/admin.ts'
+import { getPauses, pauseQueue, resumeQueueOf } from '../../api/admin-money.ts'
 import { BarSeries } from '../../components/bar-series.tsx'
+import { confirm } from '../../components/overlay/dialog.tsx'
 import { Loaded, Skeleton } from '../../components/state.tsx'
 import { type PlainColumn, PlainTable } from '../../components/table/plain-table.tsx'
 import { Words } from '../../components/text.tsx'
-import { hrefOf } from '../../routes.ts'
+import { hrefOf, navigate } from '../../routes.ts'
+import { tell } from '../../state/deeds.ts'
 import { zoneName } from '../../state/preferences.ts'
 import { usePolled } from '../../state/resource.ts'
 import { formatCount, formatSpan, formatTime, formatUsd, plural } from '../../text/format.ts'
+import { toMarkedText } from '../../text/marks.ts'
 import { EngineStateWord, engineOrder } from './engines/engines-page.tsx'
 import { OperatorPage } from './operator-page.tsx'
 
@@ -26,21 +31,41 @@ const POOLS: readonly PlainColumn<Pool>[] = [
 
 export function OverviewPage() {
   const resource = usePolled('operator overview', async (signal) => {
-    const [overview, { pools }, { engines }, series] = await Promise.all([
+    const [overview, { pools }, { engines }, series, { pauses }] = await Promise.all([
       getOverview(signal),
       listPools(signal),
       listEngines(signal),
       getSeries(signal),
+      getPauses(signal),
     ])
-    return { overview, pools, engines, series }
+    const paused = new Set(pauses.flatMap(({ scope, name }) => (scope === 'pool' && name !== null ? [name] : [])))
+    return { overview, pools, engines, series, paused, isPaused: pauses.some(({ scope }) => scope === 'service') }
   })
+  async function setPause(name: string, isToPause: boolean): Promise<void> {
+    const key = { scope: 'pool', name } as const
+    const isMeant =
+      !isToPause ||
+      (await confirm({
+        title: `Pause the pool ${toMarkedText(name)}?`,
+        text: 'None of its jobs begins until it is resumed; what runs goes on, and new jobs wait. Whoever owns one that waits is told why.',
+        deed: 'Pause',
+        isDangerous: true,
+      }))
+    if (!isMeant) return
+    await tell(async () => {
+      await (isToPause ? pauseQueue(key, '') : resumeQueueOf(key))
+      resource.reload()
+    })
+  }
   return (
     <OperatorPage here="overview" title="Operator">
+      <Finder />
       <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
-        {({ overview, pools, engines, series }) => {
+        {({ overview, pools, engines, series, paused, isPaused }) => {
           const sick = engines.filter(({ state }) => state === 'lost' || state === 'quarantined')
           return (
             <>
+              {isPaused && <p class="warning">The whole service is paused: no job begins.</p>}
               {sick.length > 0 && (
                 <div class="failure">
                   <p class="failure-message">{plural(sick.length, 'engine')} out of work</p>
@@ -55,12 +80,18 @@ export function OverviewPage() {
                 </div>
               )}
               <div class="now-line">
-                <Figure value={overview.jobs.running + overview.jobs.canceling} word="running" status="running" />
-                <Figure value={overview.jobs.queued} word="waiting" />
+                <Figure
+                  value={overview.jobs.running + overview.jobs.canceling}
+                  word="running"
+                  status="running"
+                  to="/operator/jobs?status=running,canceling"
+                />
+                <Figure value={overview.jobs.queued} word="waiting" to="/operator/jobs?status=queued" />
                 <Figure
                   value={overview.jobs.failed}
                   word="failed"
                   status={overview.jobs.failed > 0 ? 'failed' : undefined}
+                  to="/operator/jobs?status=failed"
                 />
                 <Figure value={overview.jobs.succeeded} word="succeeded" />
                 <Figure value={overview.streams} word="streams" />
@@ -68,7 +99,12 @@ export function OverviewPage() {
               <h2>The last hour</h2>
               <ServiceSeries answer={series} />
               <h2>Pools</h2>
-              <PlainTable label="Pools" columns={POOLS} rows={pools} keyOf={({ pool }) => pool} />
+              <PlainTable
+                label="Pools"
+                columns={[...POOLS, pauseColumn(paused, setPause)]}
+                rows={pools}
+                keyOf={({ pool }) => pool}
+              />
               <h2>Engines</h2>
               <ul class="plain-list">
                 {engines
@@ -94,14 +130,70 @@ export function OverviewPage() {
   )
 }
 
-function Figure({ value, word, status }: { readonly value: number; readonly word: string; readonly status?: string }) {
-  return (
-    <span class="figure">
+interface FigureProps {
+  readonly value: number
+  readonly word: string
+  readonly status?: string
+  /** The jobs that are counted. */
+  readonly to?: string
+}
+
+function Figure({ value, word, status, to }: FigureProps) {
+  const inside = (
+    <>
       <strong class="number" data-status={status}>
         {formatCount(value)}
       </strong>{' '}
       {word}
-    </span>
+    </>
+  )
+  if (to === undefined) return <span class="figure">{inside}</span>
+  return (
+    <a class="figure" href={hrefOf(to)}>
+      {inside}
+    </a>
+  )
+}
+
+function pauseColumn(
+  paused: ReadonlySet<string>,
+  setPause: (pool: string, isToPause: boolean) => Promise<void>,
+): PlainColumn<Pool> {
+  return {
+    label: 'Taken',
+    cell: ({ pool }) => (
+      <span class="row">
+        {paused.has(pool) && <span class="chip">paused</span>}
+        <button type="button" class="button small" onClick={() => void setPause(pool, !paused.has(pool))}>
+          {paused.has(pool) ? 'Resume' : 'Pause…'}
+        </button>
+      </span>
+    ),
+  }
+}
+
+/** A job of any account by its id, by what its customer calls it, or by a word. */
+function Finder() {
+  const field = useRef<HTMLInputElement>(null)
+  function find(event: Event): void {
+    event.preventDefault()
+    const text = field.current?.value.trim() ?? ''
+    const [key, ...rest] = text.split('=')
+    if (text === '') return
+    if (/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)) navigate(`/operator/jobs/${text.toLowerCase()}`)
+    else if (rest.length > 0 && key !== '')
+      navigate(`/operator/jobs?${new URLSearchParams({ [`meta.${key.trim()}`]: rest.join('=').trim() })}`)
+    else navigate(`/operator/jobs?${new URLSearchParams({ q: text })}`)
+  }
+  return (
+    <form class="filter-bar" role="search" aria-label="Jobs of all accounts" onSubmit={find}>
+      <input
+        ref={field}
+        type="search"
+        aria-label="Find a job of any account"
+        placeholder="job id, order=4711, or a word"
+      />
+    </form>
   )
 }
 

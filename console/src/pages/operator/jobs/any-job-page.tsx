@@ -10,6 +10,7 @@ import { tell } from '../../../state/deeds.ts'
 import { useResource } from '../../../state/resource.ts'
 import { session } from '../../../state/session.ts'
 import { WaitBox } from '../../job/wait-box.tsx'
+import { giveBack } from '../account-credit.tsx'
 import { useServiceEvents } from '../operator-page.tsx'
 
 const ATTEMPTS: readonly PlainColumn<OwnedJob['attempts'][number]>[] = [
@@ -36,6 +37,9 @@ export function AnyJobPage({ id = '' }: Readonly<Record<string, string>>) {
       resource.reload()
     })
   }
+  async function refundJob(usd: string): Promise<void> {
+    if (await giveBack({ holdId: `job:${id}`, usd })) resource.reload()
+  }
   return (
     <section class="page">
       <a class="dim back" href={hrefOf('/operator/jobs')}>
@@ -53,6 +57,11 @@ export function AnyJobPage({ id = '' }: Readonly<Record<string, string>>) {
               {(job.status === 'queued' || job.status === 'running') && (
                 <button type="button" class="button small danger" onClick={() => void cancel()}>
                   Cancel…
+                </button>
+              )}
+              {job.cost_usd !== null && Number(job.cost_usd) > 0 && (
+                <button type="button" class="button small" onClick={() => void refundJob(job.cost_usd ?? '')}>
+                  Refund…
                 </button>
               )}
             </div>
@@ -92,7 +101,16 @@ function Facts({ job }: { readonly job: OwnedJob }) {
     <KeyValue
       pairs={[
         ['Id', <Id key="id" id={job.id} label="job id" />],
-        ['Account', <Words key="account" text={job.account_id} />],
+        [
+          'Account',
+          isOwn ? (
+            <Words key="account" text={job.account_id} />
+          ) : (
+            <a key="account" href={hrefOf(`/operator/accounts/${encodeURIComponent(job.account_id)}`)}>
+              <Words text={job.account_id} />
+            </a>
+          ),
+        ],
         ['Pool', <Words key="pool" text={job.pool} />],
         ['Engine', job.engine === null ? null : <Words key="engine" text={job.engine} />],
         ['Submitted', <Moment key="at" at={job.created_at} />],
