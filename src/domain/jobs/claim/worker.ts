@@ -12,6 +12,7 @@ import { isStoreAway } from '../../errors.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
 import type { Claim } from '../job-store.ts'
 import { JobRun } from '../run/job-run.ts'
+import { createNodeTimes } from '../run/node-times.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { RunTrace } from '../run/run-trace.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
@@ -100,6 +101,7 @@ class ClaimingWorker implements Worker {
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
       turns: deps.turns ?? createTurns(),
+      nodeTimes: createNodeTimes(),
       checkLease: ({ jobId }) => this.#leases.renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
       giveBack: (lease) => {
         this.#runs.delete(lease.jobId)

@@ -45,6 +45,8 @@ export interface RunFold {
 interface StartOptions {
   readonly graph: Graph
   readonly earlierProgress: Progress | null
+  /** By node, how long it will take; null or left out: nodes and sampling steps are counted. */
+  readonly expectedMs?: ReadonlyMap<string, number> | null
 }
 
 const NOTHING: readonly Reported[] = []
@@ -54,9 +56,9 @@ const TRACEBACK_MAX_BYTES = 65_536
 const NAME_MAX_LENGTH = 512
 const SIGNATURE_VALUE_LENGTH = 256
 
-export function startFold({ graph, earlierProgress }: StartOptions): RunFold {
+export function startFold({ graph, earlierProgress, expectedMs = null }: StartOptions): RunFold {
   return {
-    progress: startProgress(graph, earlierProgress),
+    progress: startProgress(graph, earlierProgress, expectedMs),
     log: EMPTY_LOG,
     outputsReused: false,
     hasOldReport: false,
@@ -145,8 +147,9 @@ function toJobError(failure: EngineFailure): JobError {
 }
 
 /**
- * The overall progress of a job, folded from what the engine says. Every node weighs 1 and a sampler weighs its steps, so a
- * graph of three nodes with fifty sampling steps stands at 22/52 after the first node and step 21. The value never falls in
+ * The overall progress of a job, folded from what the engine says. Nodes weigh what they took before (node-times.ts). Where that is
+ * not known, every node weighs 1 and a sampler weighs its steps, so a graph of three nodes with fifty sampling steps stands at 22/52
+ * after the first node and step 21. The value never falls in
  * the life of a job, also not when a later attempt begins anew: clients drop lower values.
  */
 interface ActiveNode {
@@ -170,7 +173,7 @@ interface ProgressState {
   readonly done: Set<string>
   /** In the order of their latest news, the newest last. */
   readonly active: Map<string, ActiveNode>
-  /** Only nodes that weigh more than 1. */
+  /** Nodes that weigh more than 1, and those whose time is expected. */
   readonly weights: Map<string, number>
   /** What nodes weigh beyond 1, in sum: of all that are not cached, and of those that are done. */
   readonly extraWeight: number
@@ -186,10 +189,18 @@ const SAMPLER = /sampler/i
 const MESSAGE_MAX_LENGTH = 200
 
 /** `earlier` is what readers have already seen of this job, from an attempt before this one. */
-function startProgress(graph: Graph, earlier: Progress | null): ProgressState {
+function startProgress(
+  graph: Graph,
+  earlier: Progress | null,
+  expectedMs: ReadonlyMap<string, number> | null,
+): ProgressState {
   const weights = new Map<string, number>()
   let extraWeight = 0
-  for (const [nodeId, node] of graph) {
+  for (const [nodeId, ms] of expectedMs ?? []) {
+    weights.set(nodeId, Math.max(1, ms))
+    extraWeight += Math.max(1, ms) - 1
+  }
+  for (const [nodeId, node] of expectedMs === null ? graph : []) {
     const steps = node.inputs['steps']
     if (!SAMPLER.test(node.classType) || typeof steps !== 'number' || !(steps > 1)) continue
     weights.set(nodeId, toWeight(steps))

@@ -20,6 +20,7 @@ import type { OutputCheck } from '../outputs/check-outputs.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { EngineVerdicts } from '../submit/submit-refusals.ts'
 import type { CommitPace } from './committer.ts'
+import type { NodeTimes } from './node-times.ts'
 
 /**
  * What a run tells, and what it is told. Where another process takes its writes, that one tells of changes and of work as it takes
@@ -92,6 +93,8 @@ export interface RunDeps {
   /** Throws ServiceError where the account may not run anything now, though its job was accepted; left out: everybody may. */
   readonly mustBeActive?: (accountId: string) => void
   readonly turns: Turns
+  /** What nodes took in earlier runs; left out: progress counts them. */
+  readonly nodeTimes?: NodeTimes
   /** Asks the store whether the lease still stands, and tells the run if a cancel came or the lease is lost. */
   checkLease(lease: Lease): Promise<void>
   /** The job goes back to the queue. */

@@ -20,6 +20,7 @@ import { joinExtraData } from '../submit/extra-data-keeper.ts'
 import { isRunEnd, type RunEndStatus, statesBeforeEnd } from '../transitions.ts'
 import { applyEngineEvent, type RunFold, startFold, toProgress } from './apply-engine-event.ts'
 import type { Committer } from './committer.ts'
+import type { NodeTimes } from './node-times.ts'
 import { createLogMarks, type LogMarks, readLog } from './record/log-lines.ts'
 import { createRunRecorder, type RunRecorder } from './record/run-record.ts'
 import type { RunDeps, RunInputs } from './run-deps.ts'
@@ -144,8 +145,9 @@ export class EngineListener {
   readonly recorder: RunRecorder = createRunRecorder()
   readonly marks: LogMarks = createLogMarks()
   readonly #atWork = new Set<string>()
-  readonly #deps: Pick<RunDeps, 'bus' | 'clock' | 'limits' | 'turns' | 'verdicts'>
+  readonly #deps: Pick<RunDeps, 'bus' | 'clock' | 'limits' | 'turns' | 'verdicts' | 'nodeTimes'>
   readonly #options: ListenerOptions
+  #timer: ReturnType<NodeTimes['follow']> | null = null
   #fold: RunFold = startFold({ graph: new Map(), earlierProgress: null })
   #terminalEvent: EngineEvent | null = null
 
@@ -175,7 +177,10 @@ export class EngineListener {
   }
 
   expect(graph: Graph): void {
-    this.#fold = startFold({ graph, earlierProgress: this.#options.job.progress })
+    const { nodeTimes } = this.#deps
+    const expectedMs = nodeTimes?.expect(graph) ?? null
+    this.#fold = startFold({ graph, earlierProgress: this.#options.job.progress, expectedMs })
+    this.#timer = nodeTimes?.follow(graph) ?? null
   }
 
   /** Runs the graph. Never rejects: an iterator that throws means that the engine is lost. */
@@ -218,6 +223,7 @@ export class EngineListener {
     this.#fold = after
     const nowMs = clock.now().getTime()
     this.recorder.take(event, nowMs)
+    this.#timer?.take(event, nowMs)
     this.#noteLog(event, nowMs)
     if (event.type === 'started') verdicts?.settled(job.id)
     if (after.outcome !== null) this.#terminalEvent = event
