@@ -54,6 +54,27 @@ export function toMoment(text: string, now: number): string {
   return day.toISOString()
 }
 
+const JOB_ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
+const TERM = /^([^\s=]{1,64})=(\S+)$/
+
+/**
+ * Where a search leads: an id to its job; what lists show, such as `scene=4321` or `engine=gpu1 code=timeout`, to the jobs that have
+ * it; anything else to the jobs that have the text. `base`: the list, such as `/jobs`.
+ */
+export function toSearchAddress(typed: string, base: string): string {
+  const text = typed.trim()
+  if (text === '') return base
+  if (JOB_ID.test(text)) return `${base}/${text.toLowerCase()}`
+  const query = new URLSearchParams()
+  for (const term of text.split(/\s+/)) {
+    const [, key, value] = TERM.exec(term) ?? []
+    if (key === undefined || value === undefined) return `${base}?${new URLSearchParams({ q: text })}`
+    const isWord = key === 'status' || (WORDS as readonly string[]).includes(key)
+    query.set(isWord ? key : `meta.${key}`, value)
+  }
+  return `${base}?${query}`
+}
+
 /** The question to the service. */
 export function toQuery(filter: JobFilter, now: number): URLSearchParams {
   const query = writeFilter(filter)

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { describeFilter, fits, readFilter, toMoment, writeFilter } from '../../../console/src/api/filter.ts'
+import {
+  describeFilter,
+  fits,
+  readFilter,
+  toMoment,
+  toSearchAddress,
+  writeFilter,
+} from '../../../console/src/api/filter.ts'
 import { formatBytes, formatRunning, formatSpan, formatUsd } from '../../../console/src/text/format.ts'
 import { toPieces, toTail, withoutTerminalCodes } from '../../../console/src/text/log-text.ts'
 import { toMarkedText, toSegments } from '../../../console/src/text/marks.ts'
@@ -49,6 +56,20 @@ test('money never loses a digit that is not a zero', () => {
       assert.equal(BigInt(whole) * 1_000_000n + BigInt(behind.padEnd(6, '0')), micros)
     }),
   )
+})
+
+test('a search takes what lists show: an id, keys with their values, words of a filter, and any text', () => {
+  const id = '01A1E425-D22D-72EA-A12E-1E3FCC93F8E2'
+  for (const [typed, address] of [
+    ['  ', '/jobs'],
+    [id, `/jobs/${id.toLowerCase()}`],
+    ['scene=4321', '/jobs?meta.scene=4321'],
+    ['engine=gpu1  code=timeout user=a=b', '/jobs?engine=gpu1&code=timeout&meta.user=a%3Db'],
+    ['a cat = a dog', '/jobs?q=a+cat+%3D+a+dog'],
+    ['out_of_memory', '/jobs?q=out_of_memory'],
+  ] as const)
+    assert.equal(toSearchAddress(typed, '/jobs'), address)
+  assert.equal(toSearchAddress('order=7', '/operator/jobs'), '/operator/jobs?meta.order=7')
 })
 
 test('a filter is the same after it went through the address', () => {

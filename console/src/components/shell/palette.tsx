@@ -1,5 +1,6 @@
 /** Commands by name: every place, models and saved forms, what can be done, and a search for jobs with whatever was typed. */
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { toSearchAddress } from '../../api/filter.ts'
 import { listForms } from '../../api/jobs.ts'
 import { listModels } from '../../api/models.ts'
 import { isHelpOpen, isPaletteOpen } from '../../keys/keys.ts'
@@ -94,7 +95,7 @@ function find(text: string, names: readonly Command[]): readonly Command[] {
   const search = {
     label: `Search jobs for “${text.trim()}”`,
     hint: 'find',
-    run: () => navigate(`/jobs?q=${encodeURIComponent(text.trim())}`),
+    run: () => navigate(toSearchAddress(text, '/jobs')),
   }
   return [...found, search]
 }

@@ -1,5 +1,6 @@
 /** Search, how live the page is, who is here and what is left to spend. */
 import { useRef } from 'preact/hooks'
+import { toSearchAddress } from '../../api/filter.ts'
 import { isPaletteOpen, useKeys } from '../../keys/keys.ts'
 import { lazy } from '../../lazy.tsx'
 import { hrefOf, navigate, path, query } from '../../routes.ts'
@@ -92,9 +93,7 @@ function LiveDot() {
   )
 }
 
-const JOB_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-/** Finds jobs by an id, a metadata value, an error code, a node class or a weights file; an id leads to its job. */
+/** Finds jobs by an id, `key=value`, a metadata value, an error code, a node class or a weights file; an id leads to its job. */
 function SearchBox() {
   const field = useRef<HTMLInputElement>(null)
   useKeys({
@@ -106,9 +105,7 @@ function SearchBox() {
   })
   function submit(event: Event): void {
     event.preventDefault()
-    const text = field.current?.value.trim() ?? ''
-    if (JOB_ID.test(text)) navigate(`/jobs/${text.toLowerCase()}`)
-    else navigate(text === '' ? '/jobs' : `/jobs?q=${encodeURIComponent(text)}`)
+    navigate(toSearchAddress(field.current?.value ?? '', '/jobs'))
     field.current?.blur()
   }
   return (
@@ -118,7 +115,7 @@ function SearchBox() {
         ref={field}
         type="search"
         aria-label="Search jobs"
-        placeholder="Search jobs: id, metadata, error, node, weights"
+        placeholder="Search jobs: id, scene=4321, error, node, weights"
         value={path.value === '/jobs' ? (query.value.get('q') ?? '') : ''}
         spellcheck={false}
         onKeyDown={(event) => {

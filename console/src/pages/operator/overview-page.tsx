@@ -2,6 +2,7 @@
 import { useRef } from 'preact/hooks'
 import { getOverview, getSeries, listEngines, listPools, type Pool, type SeriesAnswer } from '../../api/admin.ts'
 import { getPauses, pauseQueue, resumeQueueOf } from '../../api/admin-money.ts'
+import { toSearchAddress } from '../../api/filter.ts'
 import { BarSeries } from '../../components/bar-series.tsx'
 import { confirm } from '../../components/overlay/dialog.tsx'
 import { Loaded, Skeleton } from '../../components/state.tsx'
@@ -177,13 +178,8 @@ function Finder() {
   const field = useRef<HTMLInputElement>(null)
   function find(event: Event): void {
     event.preventDefault()
-    const text = field.current?.value.trim() ?? ''
-    const [key, ...rest] = text.split('=')
-    if (text === '') return
-    if (/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text)) navigate(`/operator/jobs/${text.toLowerCase()}`)
-    else if (rest.length > 0 && key !== '')
-      navigate(`/operator/jobs?${new URLSearchParams({ [`meta.${key.trim()}`]: rest.join('=').trim() })}`)
-    else navigate(`/operator/jobs?${new URLSearchParams({ q: text })}`)
+    const text = field.current?.value ?? ''
+    if (text.trim() !== '') navigate(toSearchAddress(text, '/operator/jobs'))
   }
   return (
     <form class="filter-bar" role="search" aria-label="Jobs of all accounts" onSubmit={find}>
