@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { packDraft } from '../../console/src/pages/run/draft.ts'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
@@ -84,6 +85,10 @@ describe('what users supply', { skip: withoutBrowser }, () => {
 
   test('is text on every page of a job, and in every list', async () => {
     const { page } = console
+    const draft = await packDraft({
+      ...{ workflowText: JSON.stringify(WORKFLOW), name: MARKUP, several: [], way: 'combinations' },
+      ...{ typed: [['5 value', `${MARKUP} typed`]], files: [['4 filename', [['x', MARKUP, MARKUP]]]] },
+    })
     for (const [path, isThere] of [
       ['/', page.getByRole('region', { name: 'Failed today' }).getByRole('link', { name: MARKUP })],
       ['/jobs', page.getByRole('table', { name: 'Jobs' }).getByRole('link', { name: MARKUP }).first()],
@@ -97,6 +102,9 @@ describe('what users supply', { skip: withoutBrowser }, () => {
       [`/jobs/${failed}`, page.getByRole('group', { name: 'Failure' })],
       [`/jobs/${made}/diff/${failed}`, page.getByRole('heading', { name: 'Two jobs' })],
       [`/run?from=${made}`, page.getByRole('group', { name: MARKUP }).first()],
+      [`/run#draft=${draft}`, page.getByRole('group', { name: MARKUP }).first()],
+      ['/operator/jobs', page.getByRole('link', { name: MARKUP }).first()],
+      [`/operator/jobs/${failed}`, page.getByRole('heading', { name: MARKUP })],
       ['/gallery', page.getByRole('button', { name: /^Look at/ }).first()],
       ['/assets', page.getByText('upload.svg').first()],
     ] as const) {
