@@ -48,11 +48,16 @@ interface Bundle {
 // The innermost: a package may bring others along in a folder of its own.
 const PACKAGE = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//
 
+/** Of what belongs together: what it needs itself is in the file of all. */
+const APART = { minShareCount: 2, priority: 2, includeDependenciesRecursively: false }
+
 /** Each page by itself: what strangers load has nothing of the console in it. */
 async function bundle(entryFile: string, name: string): Promise<Bundle> {
   const bundled = await rolldown({
     input: path.join(home, 'src', entryFile),
     platform: 'browser',
+    // What the bundler itself would choose for files that are divided so; nobody imports from the entry.
+    preserveEntrySignatures: 'allow-extension',
     tsconfig: path.join(home, 'tsconfig.json'),
     treeshake: true,
   })
@@ -62,7 +67,14 @@ async function bundle(entryFile: string, name: string): Promise<Bundle> {
     entryFileNames: `${name}-[hash].js`,
     chunkFileNames: '[name]-[hash].js',
     // What two pages share comes in one file: fewer requests than a file for each shared part.
-    codeSplitting: { groups: [{ name: 'shared', minShareCount: 2 }] },
+    // What pages of the operator, or of money, share among themselves is not part of the first load of everybody.
+    codeSplitting: {
+      groups: [
+        { name: 'operator', test: /console\/src\/(pages\/operator|api\/admin)/, ...APART },
+        { name: 'money', test: /console\/src\/(pages\/account\/(usage|statement)|api\/(account|money)\.)/, ...APART },
+        { name: 'shared', minShareCount: 2 },
+      ],
+    },
   })
   await bundled.close()
   const chunks = output.filter((part) => part.type === 'chunk')
