@@ -39,7 +39,10 @@ describe('a workflow that names files by their address', () => {
       asked.push(request.url ?? '')
       if (request.url === '/held.png') return void held.push(response)
       if (request.url === '/torn.png') return void response.socket?.destroy()
-      if (request.url === '/endless.png') return void Readable.from(endless(png)).on('error', () => {}).pipe(response)
+      if (request.url === '/endless.png')
+        return void Readable.from(endless(png))
+          .on('error', () => {})
+          .pipe(response)
       response.end(request.url === '/page.png' ? '<html>sign in</html>' : png)
     })
     service = await startTestApp({ settings: { inputUrls: `${source.url},jobs` } })
@@ -101,7 +104,16 @@ describe('a workflow that names files by their address', () => {
       assert.ok(each.message.startsWith(`${each.name}: `), each.message)
       return [each.name, each.reason]
     })
-    assert.deepEqual([status, told], [422, [['long', 'file_too_large'], ['torn', 'fetch_failed']]])
+    assert.deepEqual(
+      [status, told],
+      [
+        422,
+        [
+          ['long', 'file_too_large'],
+          ['torn', 'fetch_failed'],
+        ],
+      ],
+    )
   })
 
   test('is refused with every file that cannot be taken, by node and input', async () => {

@@ -5,8 +5,8 @@ import OpenAI from 'openai'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { card } from '../../support/endpoints/card.ts'
-import { waitUntil } from '../../support/wait-until.ts'
 import { ALLOW, type Moderator, startModerator } from '../../support/moderator.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const DECLARATION = { only: true, inputs: { prompt: { from: '2.text', max_length: 20 } } }
 const REFUSE = { decision: 'refuse', message: 'not for handing out' }
