@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { createUuidV7 } from '../../lib/ids.ts'
 import { isPublicAddress, toLiteral } from '../../lib/outbound/network.ts'
 import type { BuildsConfig } from '../config/blocks/jobs-config.ts'
+import type { Config } from '../config/config.ts'
 import type { SigningKey } from '../domain/assets/signed-url.ts'
 import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import { createBlobLinks } from '../domain/environments/blob-links.ts'
@@ -24,14 +25,14 @@ interface BuildParts {
   readonly signingKeys: readonly SigningKey[]
   readonly directory: Pick<EngineDirectory, 'availability'>
   readonly building: Pick<OpenedBuilder, 'registry'>
-  /** Of the builder of this process. */
-  readonly origins: readonly string[]
   readonly clock: Clock
 }
 
 export type OpenedBuilds = ReturnType<typeof openBuilds>
 
-export function openBuilds({ allowed, bounds }: BuildsConfig, parts: BuildParts) {
+export function openBuilds({ builds, builder }: Pick<Config, 'builds' | 'builder'>, parts: BuildParts) {
+  const { allowed, bounds } = builds
+  const origins = builder?.origins ?? []
   const { store, signingKeys, directory, clock } = parts
   const { blobs } = parts.opened
   const isKnownClass = (classType: string) => directory.availability().classes.has(classType)
@@ -46,8 +47,8 @@ export function openBuilds({ allowed, bounds }: BuildsConfig, parts: BuildParts)
   return {
     builds: createManageBuilds({
       ...{ ...common, store: store.builds, artifacts: store.artifacts, usersOf, bounds },
-      origins: parts.origins,
-      whyNotFetched: (address) => whyNotFetched(address, parts.origins),
+      origins,
+      whyNotFetched: (address) => whyNotFetched(address, origins),
     }),
     blobs: createManageBlobs({
       ...{ ...common, store: store.buildBlobs, blobs, assets: store.assets, links },

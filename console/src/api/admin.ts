@@ -4,7 +4,7 @@ import { type JobFilter, toQuery } from './filter.ts'
 import type { JobDetail } from './job-detail.ts'
 import type { Counts, Summary } from './summary.ts'
 
-interface Overview {
+export interface Overview {
   readonly kind: string
   readonly version: string
   readonly jobs: Counts

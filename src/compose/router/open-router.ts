@@ -122,10 +122,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     observer: parts.observer,
     toHook: parts.toHook,
     journal,
-    nodeId: parts.nodeId,
-    glance: parts.glance,
-    bus: parts.bus,
-    tracer: parts.tracer,
+    ...{ nodeId: parts.nodeId, glance: parts.glance, bus: parts.bus, tracer: parts.tracer },
     clock,
     log,
   })

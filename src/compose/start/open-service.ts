@@ -135,9 +135,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const inputUrls = openInputUrls(config, { ...addresses, secrets, network, version: options.version })
   const { fetchInput } = opening.use(inputUrls)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer, fetchInput })
-  const inFolder = { in: 'folder', directory: config.dataDirectory } as const
-  const kept = store.isExclusive || sealer === null ? inFolder : ({ in: 'store', store, sealer } as const)
-  const signingKeys = await openSigningKeys({ configured: secrets.signingKeys, kept })
+  const signingKeys = await openKeysOf(config, secrets, { store, sealer })
   const common = { secrets, signingKeys, version: options.version, clock, log }
   const webhooks = opening.use(
     await openWebhooks(config, { ...common, store, bus, glance, network, observer: metrics.deliveryObserver }),
@@ -171,10 +169,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     ...{ base, callers, engines, warm, resident, bus, assets, running, router },
     ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder: building.builder },
     schedules: opening.use(openSchedules({ ...base, ...callers, jobs: running.jobs, runs: endpoints.runs })),
-    builds: openBuilds(config.builds, {
-      ...{ ...base, signingKeys, building, directory: engines.directory },
-      origins: config.builder?.origins ?? [],
-    }),
+    builds: openBuilds(config, { ...base, signingKeys, building, directory: engines.directory }),
     async listensAt(url: string) {
       listening.resolve(url)
       await untilLateHeard()
@@ -183,6 +178,17 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
   return { ...service, gateway: hasGateway ? openGateway(config, service, { runModel, signingKeys }) : null }
+}
+
+function openKeysOf(
+  config: Config,
+  secrets: Secrets,
+  parts: { readonly store: Store; readonly sealer: Sealer | null },
+) {
+  const { store, sealer } = parts
+  const inFolder = { in: 'folder', directory: config.dataDirectory } as const
+  const kept = store.isExclusive || sealer === null ? inFolder : ({ in: 'store', store, sealer } as const)
+  return openSigningKeys({ configured: secrets.signingKeys, kept })
 }
 
 function openWeights(config: Config, { base, engines }: Pick<OpenedService, 'base' | 'engines'>): WeightManager {

@@ -19,7 +19,7 @@ import { type AssetFinder, type AssetRef, readReference, resolveFiles } from '..
 import type { EndpointVersion } from './endpoint.ts'
 import type { Resolved } from './reach.ts'
 
-export interface LentWorkflow {
+interface LentWorkflow {
   /** With the author's files named by their content. */
   readonly workflow: JsonObject
   /** By hash. */

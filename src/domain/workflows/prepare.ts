@@ -161,7 +161,9 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
       const graph = replaceAssetRefs(submitted, found, () => MISSING_FILE)
       return { result: await turns.run(validateSteps(graph, { catalog, ...(targets && { targets }) })), inputs: [] }
     }
-    const fetched = await fetchUrls(accountId, found.urls, giving).catch((error) => goOnWithout(error, onRefusal))
+    const fetched = await fetchUrls(deps, accountId, { urls: found.urls, giving }).catch((error: unknown) =>
+      goOnWithout(error, onRefusal),
+    )
     const assetOf = (ref: AssetRef) => lentAs(ref) ?? files.assetOf(ref)
     const nameOf = (ref: AssetRef) => {
       if (ref.kind !== 'url') return nameInGraph(assetOf(ref))
@@ -178,31 +180,31 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
     const result = await turns.run(validateSteps(graph, options))
     return { result, inputs: [...inputs.values()] }
   }
-
-  /** null: nothing was to be fetched. Throws invalid_workflow. */
-  async function fetchUrls(
-    accountId: string,
-    urls: readonly UrlRef[],
-    giving: GivingRequest | null,
-  ): Promise<ReadonlyMap<AssetRef, Asset> | null> {
-    if (urls.length === 0) return new Map()
-    if (deps.takeUrls === undefined) throw refuseFiles(urls.map((url) => ({ url, error: NO_ADDRESSES })))
-    if (giving === null) return null
-    const wanted = urls.map(({ url, kind }) => ({ url, kind, maxBytes: null, maxPixels: null }))
-    const taken = await deps.takeUrls(accountId, wanted, giving)
-    const faults = urls.flatMap((url, index) => {
-      const error = taken[index]
-      return error instanceof GivenFileError ? [{ url, error }] : []
-    })
-    if (faults.length > 0) throw refuseFiles(faults)
-    return new Map(urls.map(({ ref }, index) => [ref, taken[index] as Asset]))
-  }
 }
 
 const NO_ADDRESSES = new GivenFileError(
   'fetch_forbidden',
   'workflows may not name files by their address here; upload the file and name its asset',
 )
+
+/** null: nothing was to be fetched. Throws invalid_workflow. */
+async function fetchUrls(
+  { takeUrls }: Pick<PrepareDeps, 'takeUrls'>,
+  accountId: string,
+  { urls, giving }: { readonly urls: readonly UrlRef[]; readonly giving: GivingRequest | null },
+): Promise<ReadonlyMap<AssetRef, Asset> | null> {
+  if (urls.length === 0) return new Map()
+  if (takeUrls === undefined) throw refuseFiles(urls.map((url) => ({ url, error: NO_ADDRESSES })))
+  if (giving === null) return null
+  const wanted = urls.map(({ url, kind }) => ({ url, kind, maxBytes: null, maxPixels: null }))
+  const taken = await takeUrls(accountId, wanted, giving)
+  const faults = urls.flatMap((url, index) => {
+    const error = taken[index]
+    return error instanceof GivenFileError ? [{ url, error }] : []
+  })
+  if (faults.length > 0) throw refuseFiles(faults)
+  return new Map(urls.map(({ ref }, index) => [ref, taken[index] as Asset]))
+}
 
 interface FileRefusal {
   readonly url: UrlRef

@@ -1,5 +1,5 @@
 /** A customer in one go: the account, its credit, and a key that is shown once. */
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { createAccountKey } from '../../api/admin.ts'
 import { createAccount, grantCredit, listTiers } from '../../api/admin-money.ts'
 import { ApiError } from '../../api/client.ts'
@@ -10,7 +10,6 @@ import { useResource } from '../../state/resource.ts'
 import { toMarkedText } from '../../text/marks.ts'
 
 export function NewAccount({ onClose }: { readonly onClose: () => void }) {
-  const tiers = useResource('tiers', listTiers).data.value?.tiers ?? []
   const [id, tier, usd] = [useSignal(''), useSignal(''), useSignal('')]
   const error = useSignal<ApiError | null>(null)
   const isBusy = useSignal(false)
@@ -42,46 +41,7 @@ export function NewAccount({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="New account" onClose={onClose}>
       <form class="stack" onSubmit={(event) => void make(event)}>
-        <label for="account-id">Id</label>
-        <input
-          id="account-id"
-          type="text"
-          required
-          maxLength={63}
-          spellcheck={false}
-          pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
-          title="small letters, digits and dashes"
-          value={id.value}
-          onInput={(event) => {
-            id.value = event.currentTarget.value
-          }}
-        />
-        <label for="account-tier">Tier</label>
-        <select
-          id="account-tier"
-          value={tier.value}
-          onChange={(event) => {
-            tier.value = event.currentTarget.value
-          }}
-        >
-          <option value="">as set for new accounts</option>
-          {tiers.map(({ name }) => (
-            <option key={name} value={name}>
-              {toMarkedText(name)}
-            </option>
-          ))}
-        </select>
-        <label for="account-usd">Credit in USD</label>
-        <input
-          id="account-usd"
-          type="text"
-          inputMode="decimal"
-          placeholder="none"
-          value={usd.value}
-          onInput={(event) => {
-            usd.value = event.currentTarget.value
-          }}
-        />
+        <Fields id={id} tier={tier} usd={usd} />
         {error.value !== null && <ErrorBox error={error.value} />}
         {error.value !== null && made.value !== null && (
           <p class="dim">The account is there; only the rest is tried again.</p>
@@ -93,5 +53,59 @@ export function NewAccount({ onClose }: { readonly onClose: () => void }) {
         </div>
       </form>
     </Dialog>
+  )
+}
+
+interface FieldsProps {
+  readonly id: Signal<string>
+  readonly tier: Signal<string>
+  readonly usd: Signal<string>
+}
+
+function Fields({ id, tier, usd }: FieldsProps) {
+  const tiers = useResource('tiers', listTiers).data.value?.tiers ?? []
+  return (
+    <>
+      <label for="account-id">Id</label>
+      <input
+        id="account-id"
+        type="text"
+        required
+        maxLength={63}
+        spellcheck={false}
+        pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
+        title="small letters, digits and dashes"
+        value={id.value}
+        onInput={(event) => {
+          id.value = event.currentTarget.value
+        }}
+      />
+      <label for="account-tier">Tier</label>
+      <select
+        id="account-tier"
+        value={tier.value}
+        onChange={(event) => {
+          tier.value = event.currentTarget.value
+        }}
+      >
+        <option value="">as set for new accounts</option>
+        {tiers.map(({ name }) => (
+          <option key={name} value={name}>
+            {toMarkedText(name)}
+          </option>
+        ))}
+      </select>
+      <label for="account-usd">Credit in USD</label>
+      <input
+        id="account-usd"
+        type="text"
+        inputMode="decimal"
+        placeholder="none"
+        value={usd.value}
+        onInput={(event) => {
+          usd.value = event.currentTarget.value
+        }}
+      />
+    </>
   )
 }

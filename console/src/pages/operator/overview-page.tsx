@@ -1,6 +1,15 @@
 /** The service at a glance: what is red comes first, then the queue by pool, then the engines. */
 import { useRef } from 'preact/hooks'
-import { getOverview, getSeries, listEngines, listPools, type Pool, type SeriesAnswer } from '../../api/admin.ts'
+import {
+  type Engine,
+  getOverview,
+  getSeries,
+  listEngines,
+  listPools,
+  type Overview,
+  type Pool,
+  type SeriesAnswer,
+} from '../../api/admin.ts'
 import { getPauses, pauseQueue, resumeQueueOf } from '../../api/admin-money.ts'
 import { toSearchAddress } from '../../api/filter.ts'
 import { BarSeries } from '../../components/bar-series.tsx'
@@ -63,40 +72,11 @@ export function OverviewPage() {
       <Finder />
       <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
         {({ overview, pools, engines, series, paused, isPaused }) => {
-          const sick = engines.filter(({ state }) => state === 'lost' || state === 'quarantined')
           return (
             <>
               {isPaused && <p class="warning">The whole service is paused: no job begins.</p>}
-              {sick.length > 0 && (
-                <div class="failure">
-                  <p class="failure-message">{plural(sick.length, 'engine')} out of work</p>
-                  {sick.map(({ id, reason, state }) => (
-                    <p key={id}>
-                      <a href={hrefOf(`/operator/engines/${encodeURIComponent(id)}`)}>
-                        <Words text={id} />
-                      </a>{' '}
-                      <EngineStateWord state={state} /> <Words text={reason ?? ''} />
-                    </p>
-                  ))}
-                </div>
-              )}
-              <div class="now-line">
-                <Figure
-                  value={overview.jobs.running + overview.jobs.canceling}
-                  word="running"
-                  status="running"
-                  to="/operator/jobs?status=running,canceling"
-                />
-                <Figure value={overview.jobs.queued} word="waiting" to="/operator/jobs?status=queued" />
-                <Figure
-                  value={overview.jobs.failed}
-                  word="failed"
-                  status={overview.jobs.failed > 0 ? 'failed' : undefined}
-                  to="/operator/jobs?status=failed"
-                />
-                <Figure value={overview.jobs.succeeded} word="succeeded" />
-                <Figure value={overview.streams} word="streams" />
-              </div>
+              <Sick engines={engines} />
+              <Now jobs={overview.jobs} streams={overview.streams} />
               <h2>The last hour</h2>
               <ServiceSeries answer={series} />
               <h2>Pools</h2>
@@ -128,6 +108,46 @@ export function OverviewPage() {
         }}
       </Loaded>
     </OperatorPage>
+  )
+}
+
+function Sick({ engines }: { readonly engines: readonly Engine[] }) {
+  const sick = engines.filter(({ state }) => state === 'lost' || state === 'quarantined')
+  if (sick.length === 0) return null
+  return (
+    <div class="failure">
+      <p class="failure-message">{plural(sick.length, 'engine')} out of work</p>
+      {sick.map(({ id, reason, state }) => (
+        <p key={id}>
+          <a href={hrefOf(`/operator/engines/${encodeURIComponent(id)}`)}>
+            <Words text={id} />
+          </a>{' '}
+          <EngineStateWord state={state} /> <Words text={reason ?? ''} />
+        </p>
+      ))}
+    </div>
+  )
+}
+
+function Now({ jobs, streams }: Pick<Overview, 'jobs' | 'streams'>) {
+  return (
+    <div class="now-line">
+      <Figure
+        value={jobs.running + jobs.canceling}
+        word="running"
+        status="running"
+        to="/operator/jobs?status=running,canceling"
+      />
+      <Figure value={jobs.queued} word="waiting" to="/operator/jobs?status=queued" />
+      <Figure
+        value={jobs.failed}
+        word="failed"
+        status={jobs.failed > 0 ? 'failed' : undefined}
+        to="/operator/jobs?status=failed"
+      />
+      <Figure value={jobs.succeeded} word="succeeded" />
+      <Figure value={streams} word="streams" />
+    </div>
   )
 }
 

@@ -3,7 +3,7 @@ import type { ImageForm, ImageSize, Json, JsonRecord, Model } from '../catalog/m
 import { findLeaves, isRecord } from '../catalog/model.ts'
 import { RouterError } from '../router-error.ts'
 
-export interface WantedImages {
+interface WantedImages {
   readonly prompt: string | null
   readonly n: number | null
   /** All other parameters. */
