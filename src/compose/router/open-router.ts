@@ -144,9 +144,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   const running = opening.move()
   return {
     actions,
-    nodeModels: openNodeModels(parts, actions),
-    readMedia: createReadMedia(parts, models),
-    models,
+    ...{ models, nodeModels: openNodeModels(parts, actions), readMedia: createReadMedia(parts, models) },
     providerKeys: openProviderKeys(parts, { ring: accountKeys, providerOf: models.providerOf }),
     reload: () => reloads.reload(),
     cursorSecret,
