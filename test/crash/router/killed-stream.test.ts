@@ -25,7 +25,7 @@ test('a stream that was cut off by the end of its service is not made again, and
   const database = isPostgres ? stack.use(await createTestDatabase()) : null
   const env = {
     ...findCompileCache(folder),
-    ...{ ATELIER_ADMIN_TOKEN: ADMIN, ATELIER_PROVIDERS: providers },
+    ...{ ATELIER_ADMIN_TOKEN: ADMIN, ATELIER_PROVIDERS: providers, ATELIER_SECRET_KEY: 'ab'.repeat(32) },
     ...(database !== null && { ATELIER_DATABASE: database.url }),
   }
   const flags = ['--kind', 'cloud', '--workers', '0', '--data-dir', path.join(folder, 'data')]

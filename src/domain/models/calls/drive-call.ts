@@ -8,7 +8,7 @@ import type { EventBus } from '../../events/event-bus.ts'
 import { toHealthName } from '../alternates/prepare-attempts.ts'
 import { type ProviderHealth, toPaused, toVerdict } from '../alternates/provider-health.ts'
 import type { Json } from '../catalog/model.ts'
-import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
+import type { EventReading, Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
 import type { RequestStore } from '../queue/request-store.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallLeases } from './call-leases.ts'
@@ -303,9 +303,24 @@ function createSubmitWhileItWorks(deps: DriveDeps) {
     if (pausedMs > 0) return { outcome: 'refused', refusal: toPaused(provider.name, pausedMs) }
     const sentAt = clock.now().getTime()
     const outcome = await trySubmit(driven, provider, dispatch, startedAt)
+    const note = (verdict: 'worked' | 'failed') => health.note(name, verdict, clock.now().getTime() - sentAt)
+    if (outcome.outcome === 'finished' && outcome.result.events !== undefined)
+      return { ...outcome, result: { ...outcome.result, events: withVerdict(outcome.result.events, note) } }
     const verdict = toVerdict(outcome, driven.isOwnKey)
-    if (verdict !== null) health.note(name, verdict, clock.now().getTime() - sentAt)
+    if (verdict !== null) note(verdict)
     return outcome
+  }
+}
+
+/** Only its end tells how a provider is whose answer comes bit by bit. */
+function withVerdict(events: EventReading, note: (verdict: 'worked' | 'failed') => void): EventReading {
+  return {
+    read: events.read,
+    end(isEnded) {
+      const told = events.end(isEnded)
+      note(told.isWhole ? 'worked' : 'failed')
+      return told
+    },
   }
 }
 

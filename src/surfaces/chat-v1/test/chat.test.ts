@@ -265,12 +265,23 @@ describe('a conversation', () => {
 
   test('of which nothing came costs nothing, and its key says that nobody knows more', async () => {
     const key = { 'idempotency-key': 'nothing' }
-    assert.match(await (await stream(say('nothing at all'), key)).text(), /^data: {"error":.*broke off before/)
-    const again = await stream(say('nothing at all'), key)
+    assert.match(
+      await (await stream(say('nothing at all', { model: 'openai/gpt-5' }), key)).text(),
+      /^data: {"error":.*broke off before/,
+    )
+    const again = await stream(say('nothing at all', { model: 'openai/gpt-5' }), key)
     assert.deepEqual([again.status, fake.made.get('nothing at all')], [409, 1])
-    const refusal = await stream(say('no events'))
+    const refusal = await stream(say('no events', { model: 'openai/gpt-5' }))
     assert.deepEqual([refusal.status, refusal.headers.get('x-should-retry')], [502, 'false'])
     assert.equal(await charged(), 0)
+  })
+
+  test('is not begun at a provider whose streams keep breaking off', async () => {
+    const model = 'openai/gpt-4.1'
+    for (let broken = 0; broken < 5; broken++) await (await stream(say('half a word', { model }))).text()
+    const paused = await stream(say('half a word', { model }))
+    assert.deepEqual([paused.status, paused.headers.has('retry-after')], [503, true])
+    assert.equal(fake.made.get('half a word'), 5)
   })
 
   test('comes from the sandbox as from any provider', async () => {
