@@ -74,6 +74,16 @@ test('every file and folder of the project that a page names exists', () => {
   assert.deepEqual(missing, [])
 })
 
+test('the figures in README are those of the page about performance', () => {
+  const tableOf = (page: string, heading: string) =>
+    readPage(page)
+      .split(`## ${heading}\n`)[1]
+      .split('\n\n')
+      .find((part) => part.startsWith('|'))
+  assert.match(String(tableOf('README.md', 'Measured')), /^\| what you feel/)
+  assert.equal(tableOf('README.md', 'Measured'), tableOf('docs/performance.md', 'What you feel'))
+})
+
 test('a path that does not exist is found, alone and inside of a command', () => {
   assert.deepEqual(namedPaths('see `src/gone.ts`, `node scripts/gone.ts --all` and `test/gone`; not `/docs/admin`'), [
     'src/gone.ts',
