@@ -19,6 +19,8 @@ interface NodePoolDeps {
 
 // A node that listens to its signal is done within milliseconds; one that does not will not be any more.
 const CANCEL_GRACE_MS = 2_000
+// They loaded when the service started; what hangs now would hang again.
+const LOAD_LIMIT_MS = 60_000
 const MIB = 1_048_576
 
 export function createNodePool({ size, nodes, limits, recognise }: NodePoolDeps): ThreadPool {
@@ -27,6 +29,8 @@ export function createNodePool({ size, nodes, limits, recognise }: NodePoolDeps)
     isEager: false,
     furtherShare: 0,
     timeoutMs: limits.timeoutMs,
+    loadLimitMs: LOAD_LIMIT_MS,
+    loadTries: 1,
     cancelGraceMs: CANCEL_GRACE_MS,
     bufferBytes: limits.bufferBytes,
     showBusy() {},

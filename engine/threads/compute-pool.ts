@@ -24,6 +24,8 @@ interface ComputePoolDeps {
 // Most nodes look at the flag every few milliseconds; those that are inside a library call finish it first.
 const CANCEL_GRACE_MS = 5_000
 const FURTHER_SHARE = 2
+// With the pauses between them about a second and a half.
+const LOAD_TRIES = 4
 // What nodes build of texts and lists; tensors lie elsewhere.
 const HEAP_MB = 1024
 
@@ -36,6 +38,9 @@ export function createComputePool(deps: ComputePoolDeps): ThreadPool {
     isEager: true,
     furtherShare: FURTHER_SHARE,
     timeoutMs,
+    // A machine that is slow, or out of memory for a moment, is nothing that the node of a job has done.
+    loadLimitMs: null,
+    loadTries: LOAD_TRIES,
     cancelGraceMs: CANCEL_GRACE_MS,
     bufferBytes,
     showBusy: (threads) => showBusy(places, threads),

@@ -45,6 +45,10 @@ export interface ThreadKind {
   readonly furtherShare: number
   /** The longest time that one call may take. */
   readonly timeoutMs: number
+  /** How long a thread may load before it is replaced; null: for as long as it needs, because it loads nothing but our own code. */
+  readonly loadLimitMs: number | null
+  /** After so many threads in a row that ended while they loaded, calls are told why; until then they wait for the next one. */
+  readonly loadTries: number
   /** How long a call may go on after its cancel. */
   readonly cancelGraceMs: number
   /** What the buffers of one thread may occupy beside tensors. */
@@ -67,7 +71,6 @@ export interface ThreadPool extends ComputePool {
 // How often calls are looked at while there are any.
 const WATCH_EVERY_MS = 25
 const USAGE_LOOK_EVERY = 10
-const LOAD_LIMIT_MS = 60_000
 // A call that has taken so long may take much longer.
 const LONG_CALL_MS = 2_000
 // A node that looks at its processor time by itself stops before this; one that is inside a long loop is ended with its thread.
@@ -122,12 +125,15 @@ class CallThreads {
   #looks = 0
   readonly #backoff = createBackoff(RESTART_PAUSE)
   #pause: NodeJS.Timeout | null = null
+  /** Since a thread was last ready, how often the threads that were started together all ended or were given up. */
+  #failedLoads = 0
   readonly #replies: {
     readonly [Type in FromThread['type']]: (thread: Thread, message: Extract<FromThread, { type: Type }>) => void
   } = {
     ready: (thread) => {
       thread.isReady = true
       this.#backoff.reset()
+      this.#failedLoads = 0
       this.assign()
     },
     progress: ({ job }, { value, max, also }) => job?.task.host.progress(value, max, also),
@@ -257,12 +263,16 @@ class CallThreads {
   }
 
   #pauseOpening(reason: NodeError): void {
-    this.#pause ??= setTimeout(() => {
-      this.#pause = null
-      this.assign()
-    }, this.#backoff.nextMs())
-    // Calls wait for threads that are there or on their way; the next one to be started would most likely not load either.
-    if (this.threads.size === 0) for (const job of this.waiting.splice(0)) job.answer.reject(reason)
+    if (this.#pause === null) {
+      this.#failedLoads += 1
+      this.#pause = setTimeout(() => {
+        this.#pause = null
+        this.assign()
+      }, this.#backoff.nextMs())
+    }
+    // Calls wait for threads that are there or on their way; after some tries the next one would most likely not load either.
+    if (this.threads.size === 0 && this.#failedLoads >= this.#kind.loadTries)
+      for (const job of this.waiting.splice(0)) job.answer.reject(reason)
   }
 
   #unloadable(error: Error | null): NodeError {
@@ -300,7 +310,9 @@ class CallThreads {
   #examine(thread: Thread, now: number): void {
     const { job, since, isReady, reason } = thread
     if (reason !== null) return
-    if (!isReady && now - since > LOAD_LIMIT_MS) this.#end(thread, this.#unloadable(new Error('it takes too long')))
+    const { loadLimitMs } = this.#kind
+    if (!isReady && loadLimitMs !== null && now - since > loadLimitMs)
+      this.#end(thread, this.#unloadable(new Error('it takes too long')))
     if (job === null) return
     if (isCancelled(job)) this.#stop(thread, now)
     else if (now - since > this.#kind.timeoutMs) this.#end(thread, tookTooLong(job.task, this.#kind.timeoutMs))
