@@ -3,9 +3,18 @@
  * not match package-lock.json, then makes sure that a Node which can run the sources exists. Plain JavaScript that Node 20
  * runs. Says what it does; does nothing and says nothing when all is in place. Several may run at once.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, linkSync, readFileSync, realpathSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { builtProgram, digestConsole, digestProgram, isConsoleBuilt } from './built-parts.js'
@@ -55,9 +64,43 @@ function isReady() {
   return true
 }
 
-function install() {
+const TELL_EVERY_MS = 5000
+
+/** How many packages have been unpacked: npm makes all folders first, and itself says nothing until it is done. */
+function countPackages() {
+  const modules = path.join(projectDirectory, 'node_modules')
+  const namesIn = (folder) => (existsSync(folder) ? readdirSync(folder).filter((name) => !name.startsWith('.')) : [])
+  return namesIn(modules)
+    .flatMap((name) => (name.startsWith('@') ? namesIn(path.join(modules, name)).map((own) => `${name}/${own}`) : name))
+    .filter((name) => existsSync(path.join(modules, name, 'package.json'))).length
+}
+
+/** Ends as the program ended, and says now and then how far it is. */
+function runTelling(command, args, options) {
+  const total = Object.keys(JSON.parse(readFileSync(lockfile, 'utf8')).packages).length - 1
+  const startedAt = Date.now()
+  return new Promise((resolve) => {
+    const child = spawn(command, args, options)
+    const timer = setInterval(() => {
+      const seconds = Math.round((Date.now() - startedAt) / 1000)
+      try {
+        say(`  ${seconds} s: ${countPackages()} of at most ${total} packages are in place`)
+      } catch {
+        // npm takes folders away while they are counted.
+      }
+    }, TELL_EVERY_MS)
+    const end = (ended) => {
+      clearInterval(timer)
+      resolve(ended)
+    }
+    child.on('error', (error) => end({ status: null, signal: null, error }))
+    child.on('close', (status, signal) => end({ status, signal }))
+  })
+}
+
+async function install() {
   const why = existsSync(path.join(projectDirectory, 'node_modules')) ? 'do not match package-lock.json' : 'are missing'
-  say(`Setting up: the packages ${why}; running \`npm ci\` (once, about 15 s and 400 MB on disk) ...`)
+  say(`Setting up: the packages ${why}; running \`npm ci\` (once: about 600 MB on disk, and a minute or less) ...`)
   const startedAt = Date.now()
   // Nothing here needs an install script. Optional packages carry the runtime, so an inherited "omit" must not drop them.
   // Below `error` npm only repeats that its own Node is older than ours, which is why this script exists.
@@ -67,8 +110,8 @@ function install() {
   const viaNpm = Boolean(outerNode && npmScript && existsSync(outerNode) && !outerNode.startsWith(projectDirectory))
   const run = { cwd: projectDirectory, stdio: ['ignore', 2, 2] }
   const result = viaNpm
-    ? spawnSync(outerNode, [npmScript, ...options], run)
-    : spawnSync('npm', options, { ...run, shell: process.platform === 'win32' })
+    ? await runTelling(outerNode, [npmScript, ...options], run)
+    : await runTelling('npm', options, { ...run, shell: process.platform === 'win32' })
   if (result.status !== 0) {
     const reason = result.error?.message ?? `exit code ${result.status ?? result.signal}`
     say(
@@ -127,7 +170,7 @@ function waitBriefly() {
 }
 
 /** Runs `work` while no other set-up of this checkout does; another's finished work makes ours needless. */
-function whileLocked(work) {
+async function whileLocked(work) {
   const file = lockPath()
   let told = false
   while (!tryLock(file)) {
@@ -140,7 +183,7 @@ function whileLocked(work) {
     }
   }
   try {
-    return work()
+    return await work()
   } finally {
     unlinkSync(file)
   }
@@ -174,11 +217,11 @@ function buildProgram(node) {
   if (result.status !== 0) say('The program could not be built (see above); it starts from its sources.')
 }
 
-function main() {
+async function main() {
   if (!isReady()) {
-    const installed = whileLocked(() => {
+    const installed = await whileLocked(async () => {
       if (isReady()) return true
-      if (!install()) return false
+      if (!(await install())) return false
       writeFileSync(stampFile, currentStamp())
       return true
     })
@@ -195,4 +238,4 @@ function main() {
   return 0
 }
 
-process.exitCode = main()
+process.exitCode = await main()
