@@ -78,6 +78,7 @@ test('the figures in README are those of the page about performance', () => {
   const tableOf = (page: string, heading: string) =>
     readPage(page)
       .split(`## ${heading}\n`)[1]
+      .trimStart()
       .split('\n\n')
       .find((part) => part.startsWith('|'))
   assert.match(String(tableOf('README.md', 'Measured')), /^\| what you feel/)
