@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { findOldNode } from '../support/old-node.ts'
 
 const SCRIPTS = fileURLToPath(new URL('../../scripts', import.meta.url))
 
@@ -49,17 +50,6 @@ function runScript(script: string, { node = process.execPath, args = [] as strin
     })
   }
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })))
-}
-
-/** A Node of this machine that is too old, if it has one. */
-function findOldNode(): string | null {
-  for (const directory of (process.env['PATH'] ?? '').split(':')) {
-    const node = path.join(directory, 'node')
-    if (!existsSync(node)) continue
-    const version = execFileSync(node, ['--version'], { encoding: 'utf8' })
-    if (Number(/^v(\d+)/.exec(version)?.[1]) < 24) return node
-  }
-  return null
 }
 
 describe('scripts/setup.js', () => {

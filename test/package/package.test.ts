@@ -7,6 +7,8 @@ import { publint } from 'publint'
 import sharp from 'sharp'
 import { readConsole } from '../../deploy/image/read-console.ts'
 import { spawnServer } from '../support/app/spawn-server.ts'
+import { findFreePort } from '../support/network/free-port.ts'
+import { findOldNode } from '../support/old-node.ts'
 import { type PackedPackage, packProject, project, runIn } from './packed.ts'
 import { openRegistry, readInstalled } from './registry.ts'
 
@@ -113,6 +115,25 @@ test('the installed command serves, and runs a workflow with a node of the user 
   assert.ok(pictures.length > 0, run.output)
   assert.equal(readFileSync(path.join(results, pictures[0])).subarray(1, 4).toString(), 'PNG')
   assert.equal(await server.terminate(), 0)
+})
+
+test('started by a Node that is too old, the installed command runs on the one that it brought along', async (t) => {
+  const old = findOldNode()
+  if (old === null) return t.skip('this machine has no Node older than 24 to try it with')
+  const [data, results] = [path.join(packed.folder, 'old-data'), path.join(packed.folder, 'old-results')]
+  const given = { ATELIER_DATA_DIR: data, ATELIER_PORT: String(await findFreePort()) }
+  const ask = (...args: readonly string[]) => runIn(packed.folder, [old, bin, ...args], given)
+  const started = await ask('start')
+  try {
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(started.output)?.[0]
+    assert.ok(started.code === 0 && url !== undefined, started.output)
+    const workflow = path.join(packed.folder, 'node_modules/atelier/examples/colour-card.json')
+    const run = await ask('run', workflow, '--base-url', url, '--out', results)
+    assert.equal(run.code, 0, run.output)
+    assert.deepEqual(readdirSync(results), ['colour-card_00001_.png'])
+  } finally {
+    assert.equal((await ask('stop')).code, 0)
+  }
 })
 
 test('the example of the engine makes a picture in a folder that has only the package', async () => {
