@@ -6,12 +6,19 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { pictureGraph, startFleetApp } from '../../support/app/fleet-app.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
+import { runInProcess } from '../../support/cli/in-process.ts'
 import { type Answer, call } from '../../support/clients/call.ts'
 import { type FakeComfy, startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 const [A, B] = ['a.safetensors', 'b.safetensors']
+
+/** Its weights are needed for one of its outputs. */
+const loadingGraph = (color: number, checkpoint: string) => ({
+  ...pictureGraph(color, checkpoint),
+  '4': { class_type: 'PreviewAny', inputs: { source: ['3', 0] } },
+})
 
 function admin({ url }: { readonly url: string }, method: string, path: string, body?: object): Promise<Answer> {
   const headers = { authorization: `Bearer ${ADMIN_TOKEN}` }
@@ -39,7 +46,7 @@ test('a server loads its weights when that is said, after it came back, and befo
   assert.equal(warming.graph['1']?.class_type, 'CheckpointLoaderSimple')
   const cold = await engineOf(app)
   assert.deepEqual([cold.state, cold.reason], ['starting', 'it loads what it is to have before its first job'])
-  const id = await app.submit(pictureGraph(1, A))
+  const id = await app.submit(loadingGraph(1, A))
   assert.equal(fake.executions.length, 1, 'the job waits')
   fake.release('running')
   await app.until(id, 'succeeded')
@@ -52,7 +59,7 @@ test('a server loads its weights when that is said, after it came back, and befo
   await untilState(app, 'ready')
   // A server that was started anew counts its loads anew.
   assert.deepEqual([fake.executions.length, fake.weightLoads], [runs + 1, 1])
-  await app.until(await app.submit(pictureGraph(2, A)), 'succeeded')
+  await app.until(await app.submit(loadingGraph(2, A)), 'succeeded')
   assert.equal(fake.weightLoads, 1, 'its first job loads nothing')
   assert.deepEqual((await admin(app, 'DELETE', '/engines/gpu1/warm')).json, { weights: [], workflow: null })
   assert.deepEqual((await admin(app, 'GET', '/engines/gpu1/warm')).json, { weights: [], workflow: null })
@@ -60,13 +67,13 @@ test('a server loads its weights when that is said, after it came back, and befo
 
 test('what a server cannot load is refused when it is set', async () => {
   await using app = await startFleetApp({ servers: [{ checkpoints: [A] }], adminToken: ADMIN_TOKEN })
-  const graph = pictureGraph(3, A)
+  const graph = loadingGraph(3, A)
   const wrong: readonly (readonly [body: object, field: string, message: RegExp])[] = [
     [{}, 'weights', /or a workflow must be given/],
     [{ weights: ['unknown.safetensors'] }, 'weights', /names "unknown.safetensors", which this server does not have/],
     [{ weights: Array.from({ length: 21 }, () => A) }, 'weights', /./],
     [{ workflow: { 1: { class_type: 'NoSuchNode', inputs: {} } } }, 'workflow', /needs NoSuchNode/],
-    [{ workflow: pictureGraph(3, B) }, 'workflow', /needs b.safetensors/],
+    [{ workflow: loadingGraph(3, B) }, 'workflow', /needs b.safetensors/],
     [
       { workflow: { 1: { class_type: 'CheckpointLoaderSimple', inputs: { ckpt_name: A } } } },
       'workflow',
@@ -87,6 +94,26 @@ test('what a server cannot load is refused when it is set', async () => {
   await waitUntil(() => app.fakes[0].weightLoads === 1)
 })
 
+test('`atelier engines warm` says it, shows it, has it loaded again and takes it back', async () => {
+  await using app = await startFleetApp({ servers: [{ checkpoints: [A, B] }], adminToken: ADMIN_TOKEN })
+  const env = { ATELIER_ADMIN_TOKEN: ADMIN_TOKEN }
+  const atelier = async (...args: string[]) => {
+    const flags = ['--url', app.url]
+    const { code, stdout, stderr } = await runInProcess(['engines', ...args, ...flags], { cwd: tmpdir(), env })
+    assert.equal(code, 0, stdout + stderr)
+    return stdout
+  }
+  assert.equal(await atelier('warm', 'gpu1'), 'it is given work as soon as it answers\n')
+  const said = await atelier('warm', 'gpu1', '--weights', A, B)
+  assert.equal(said, `it loads ${A}, ${B} before it is given work\n`)
+  await waitUntil(() => app.fakes[0].executions.length === 2)
+  await untilState(app, 'ready')
+  assert.equal(await atelier('warm', 'gpu1'), said)
+  await waitUntil(() => app.fakes[0].executions.length === 4)
+  assert.equal(await atelier('warm', 'gpu1', '--off'), 'it is given work as soon as it answers\n')
+  assert.match(await atelier(), /^gpu1 +ready /m)
+})
+
 test('a server that cannot be warmed any more works without, and says why', async () => {
   await using app = await startFleetApp({ servers: [{ checkpoints: [A, B] }], adminToken: ADMIN_TOKEN })
   const [fake] = app.fakes
@@ -98,7 +125,7 @@ test('a server that cannot be warmed any more works without, and says why', asyn
     /could not be warmed: weights names "b.safetensors"/.test((await engineOf(app)).last_error?.message),
   )
   await untilState(app, 'ready')
-  await app.until(await app.submit(pictureGraph(4, A)), 'succeeded')
+  await app.until(await app.submit(loadingGraph(4, A)), 'succeeded')
 })
 
 test('what was said is kept over a restart of the service', async () => {
@@ -116,7 +143,7 @@ test('what was said is kept over a restart of the service', async () => {
     const runs = fake.executions.length
     await using second = await start()
     await waitUntil(() => fake.executions.length > runs)
-    await untilDone(second, pictureGraph(5, A))
+    await untilDone(second, loadingGraph(5, A))
     assert.equal(fake.weightLoads, 1, 'the server still had them')
   } finally {
     await rm(dataDir, { recursive: true, force: true })
