@@ -132,7 +132,10 @@ async function collectPacks(
     else packs.set(name.toLowerCase(), { name, ...source })
     if (!isNowhere(pack) && commit === null) packsWithoutVersion.push(name)
   }
-  const report = { ...told.report(), packsWithoutVersion, collidingNodes, unresolvedNodes: nowhere }
+  const report = {
+    ...{ ...told.report(), packsWithoutVersion, collidingNodes },
+    ...(nowhere.length > 0 && { unresolvedNodes: nowhere }),
+  }
   return { packs: [...packs.values()], report, nowhere }
 }
 
