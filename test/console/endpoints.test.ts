@@ -201,6 +201,19 @@ describe('endpoints in the console', { skip: withoutBrowser }, () => {
     await theirs.page.getByRole('tab', { name: 'Code' }).click()
     await theirs.page.getByText('acme%2Fcard/runs').first().waitFor()
     theirs.assertClean()
+
+    await using ours = await openConsole(browser, shared.url, { path: '/publish/card', credential: owner.key })
+    const pin = ours.page.getByLabel(/^Run this version on the release/)
+    await ours.page.getByLabel(/^Deployment/).waitFor()
+    assert.equal(await pin.isDisabled(), true, 'there is nothing to pin without a deployment')
+    await ours.page.getByLabel(/^Deployment/).fill('dep-000000000001')
+    await pin.check()
+    const sent = ours.page.waitForRequest((request) => request.method() === 'POST')
+    await ours.page.getByRole('button', { name: 'Publish', exact: true }).click()
+    const { deployment, pin_release: isPinned } = (await sent).postDataJSON()
+    assert.deepEqual([deployment, isPinned], ['dep-000000000001', true])
+    await ours.page.getByText('is no deployment that this account may use').first().waitFor()
+    ours.assertClean([/422/])
   })
 
   test('it is stopped and started, offered to agents, shown as code, and deleted after a question', async () => {

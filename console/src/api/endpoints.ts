@@ -29,6 +29,8 @@ export interface Endpoint {
   readonly current_version: number
   readonly latest_version: number
   readonly aliases: Readonly<Record<string, number>>
+  /** Whose workers run it; null: the common ones. */
+  readonly deployment: string | null
   readonly tool: boolean
   readonly models: readonly string[]
   /** Other accounts that may call it; `*`: all. */
@@ -208,11 +210,15 @@ interface Publication {
   readonly declaration: string
   readonly note: string
   readonly isBreakingMeant: boolean
+  readonly deployment: string | null
+  /** It runs on the release that the deployment serves now, or not at all. */
+  readonly isReleasePinned: boolean
 }
 
 export function publishEndpoint(wish: Publication): Promise<{ readonly version: Version; readonly is_new: boolean }> {
-  const { name, fileText, declaration, note, isBreakingMeant } = wish
-  const rest = JSON.stringify({ name, note, breaking: isBreakingMeant }).slice(1)
+  const { name, fileText, declaration, note, isBreakingMeant, deployment, isReleasePinned } = wish
+  const where = { deployment, pin_release: isReleasePinned }
+  const rest = JSON.stringify({ name, note, breaking: isBreakingMeant, ...where }).slice(1)
   return sendExact(ENDPOINTS, `{"file":${fileText},"declaration":${declaration},${rest}`)
 }
 

@@ -7,6 +7,7 @@ import { confirm } from '../../../components/overlay/dialog.tsx'
 import { ErrorBox, Skeleton } from '../../../components/state.tsx'
 import { showToast, Words } from '../../../components/text.tsx'
 import { hrefOf, navigate } from '../../../routes.ts'
+import { session } from '../../../state/session.ts'
 import { may, NotAllowed, WorkflowDrop } from '../endpoints-page.tsx'
 import { InputCard, OutputRows, TextField } from './input-card.tsx'
 import { change, type Opened, opened, openVersion, toDeclaration, toRow } from './publish-state.ts'
@@ -55,8 +56,10 @@ function PublishForm({ draft }: { readonly draft: Opened }) {
     isBusy.value = true
     error.value = null
     const { name, fileText, note } = draft
+    const deployment = draft.deployment.trim() === '' ? null : draft.deployment.trim()
+    const where = { deployment, isReleasePinned: deployment !== null && draft.isReleasePinned }
     try {
-      const wish = { name, fileText, note, declaration: toDeclaration(draft), isBreakingMeant }
+      const wish = { name, fileText, note, declaration: toDeclaration(draft), isBreakingMeant, ...where }
       const { version, is_new: isNew } = await publishEndpoint(wish)
       showToast(isNew ? `Version ${version.version} is published.` : `This is version ${version.version} already.`)
       opened.value = null
@@ -99,6 +102,7 @@ function PublishForm({ draft }: { readonly draft: Opened }) {
       />
       <Inputs draft={draft} field={field} message={error.value?.message ?? ''} />
       <OutputRows outputs={draft.outputs} problemAt={problemAt} />
+      {session.value?.features.accounts === true && <Where draft={draft} problemAt={problemAt} />}
       <TextField
         label="Note"
         about="What is new in this version"
@@ -113,6 +117,35 @@ function PublishForm({ draft }: { readonly draft: Opened }) {
         </button>
       </div>
     </form>
+  )
+}
+
+interface WhereProps {
+  readonly draft: Opened
+  readonly problemAt: (field: string) => string | null
+}
+
+/** Whose workers run it, and whether its version stays with the release that they have now. */
+function Where({ draft: { deployment, isReleasePinned }, problemAt }: WhereProps) {
+  return (
+    <>
+      <TextField
+        label="Deployment"
+        about="The id of the deployment that runs it. Empty: the workers that all share"
+        text={deployment}
+        onText={(text) => change({ deployment: text })}
+        problem={problemAt('deployment') ?? problemAt('pin_release')}
+      />
+      <label class="row">
+        <input
+          type="checkbox"
+          checked={isReleasePinned && deployment.trim() !== ''}
+          disabled={deployment.trim() === ''}
+          onChange={(event) => change({ isReleasePinned: event.currentTarget.checked })}
+        />
+        Run this version on the release that the deployment serves now, or not at all
+      </label>
+    </>
   )
 }
 

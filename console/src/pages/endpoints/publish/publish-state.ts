@@ -43,6 +43,9 @@ export interface Opened {
   readonly title: string
   readonly description: string
   readonly note: string
+  /** Empty: the common workers. */
+  readonly deployment: string
+  readonly isReleasePinned: boolean
   readonly inputs: readonly InputRow[]
   readonly outputs: readonly OutputRow[]
   readonly candidates: readonly EndpointInput[]
@@ -97,7 +100,7 @@ export async function openFile(file: File, name: string | null): Promise<void> {
   if (name !== null) return openOver(name, fileText, draft)
   opened.value = {
     ...{ fileText, name: toName(draft.title ?? file.name.replace(/\.\w+$/, '')), isVersion: false, note: '' },
-    ...{ title: draft.title ?? '', description: draft.description ?? '' },
+    ...{ title: draft.title ?? '', description: draft.description ?? '', deployment: '', isReleasePinned: false },
     inputs: draft.inputs.map((input) => toRow(input, true)),
     outputs: draft.outputs.map((source) => ({ source, isTaken: true, name: source.name })),
     ...{ candidates: draft.candidates, warnings: draft.warnings, missing: draft.missing },
@@ -113,10 +116,11 @@ export async function openVersion(name: string): Promise<void> {
 }
 
 async function openOver(name: string, fileText: string, draft: Draft): Promise<void> {
-  const { title, description, current_version: current } = await getEndpoint(name)
+  const { title, description, deployment, current_version: current } = await getEndpoint(name)
   const before = await getVersion(name, String(current))
+  const where = { deployment: deployment ?? '', isReleasePinned: before.release?.pinned === true }
   opened.value = {
-    ...{ fileText, name, isVersion: true, title, description, note: '' },
+    ...{ fileText, name, isVersion: true, title, description, note: '', ...where },
     ...carryOver(draft, before),
     ...{ warnings: draft.warnings, missing: draft.missing },
   }
