@@ -123,6 +123,8 @@ test('a machine that joined makes releases from their locks, serves, moves and r
   const unmade = await studio.release({ models: [], customNodes: [] })
   assert.equal(unmade.deployable, true, JSON.stringify(unmade.artifacts))
   const comfyui = path.join(root, 'comfyui')
+  // Whichever of the two builders has made it, it is not there now.
+  await rm(path.join(root, 'one', 'releases', unmade.id), { recursive: true, force: true })
   await rename(comfyui, `${comfyui}-away`)
   assert.equal((await api('PATCH', at, { baseRevision: 3, releaseId: unmade.id })).status, 202)
   const failed = await until(({ pendingUpdate }) => pendingUpdate?.status === 'failed')
