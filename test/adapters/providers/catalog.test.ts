@@ -176,6 +176,18 @@ const MISTAKES: [string, CatalogFile[], string, RegExp][] = [
     /input\.schema/,
   ],
   [
+    'a form for pictures with a field that the input has not',
+    edited(MODEL, (d) => Object.assign(d['images'], { n: 'num_images' })),
+    MODEL,
+    /^images names num_images, which is no field of the input$/,
+  ],
+  [
+    'a form for conversations that cannot be',
+    edited(MODEL, (d) => Object.assign(d, { chat: { adapter: { operations: [] } } })),
+    MODEL,
+    /^chat: adapter/,
+  ],
+  [
     'a successor that does not exist',
     edited(MODEL, (d) => Object.assign(d, { state: 'retired', successor: 'bfl/none' })),
     MODEL,

@@ -4,6 +4,7 @@
  * missing from it.
  */
 
+import { findUnknownFields } from '../../../domain/models/catalog/image-form.ts'
 import { isRecord, type Json, type Model } from '../../../domain/models/catalog/model.ts'
 import type { CompileSchema } from '../../../domain/models/catalog/model-catalog.ts'
 import { readModel } from '../../../domain/models/catalog/read-model.ts'
@@ -158,7 +159,7 @@ function readRoutes(
 function checkOne(model: Model, file: string, context: CheckContext): string[] {
   const problems = file === `${model.id}.json` ? [] : [`id is ${model.id}, so the file must be ${model.id}.json`]
   if (context.isChecked?.(file) !== true)
-    return [...problems, ...checkAdapter(model, context), ...checkSchema(model, context)]
+    return [...problems, ...checkAdapter(model, context), ...checkSchema(model, context), ...checkImages(model)]
   // Even a checked model is checked against the rules of its provider where an operator has replaced them.
   const hasOwnRules =
     context.isChecked(`${model.provider}/${PROVIDER_FILE}`) || Object.hasOwn(context.builtIn, model.provider)
@@ -188,6 +189,11 @@ function checkSchema({ input, state }: Model, { compileSchema }: CheckContext): 
   } catch (error) {
     return [`input.schema ${error instanceof Error ? error.message : 'cannot be compiled'}`]
   }
+}
+
+function checkImages({ images, input }: Model): string[] {
+  const unknown = images == null ? [] : findUnknownFields(images, input.schema)
+  return unknown.map((name) => `images names ${name}, which is no field of the input`)
 }
 
 function checkSuccessor({ successor }: Model, models: readonly FoundModel[]): string[] {

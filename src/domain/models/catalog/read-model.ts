@@ -7,12 +7,11 @@ import { readAlternate } from '../alternates/read-alternate.ts'
 import { readPriceRule } from '../pricing/read-price-rule.ts'
 import { toChatDocument } from './chat-form.ts'
 import { FieldReader } from './field-reader.ts'
-import { findUnknownFields, readImageForm } from './image-form.ts'
+import { readImageForm } from './image-form.ts'
 import {
   type ChatForm,
   findOtherDefaults,
   type Hosting,
-  type ImageForm,
   isRecord,
   type Json,
   type JsonPath,
@@ -81,15 +80,8 @@ function readFields(file: FieldReader, id: ModelId, document: Json): Model {
     adapter: file.object('adapter') ?? {},
     alternate: readAlternate(file),
     chat: readChat(file, document),
-    images: readImages(file, input),
+    images: readImageForm(file),
   }
-}
-
-function readImages(file: FieldReader, { schema }: ModelInput): ImageForm | null {
-  const form = readImageForm(file)
-  for (const name of form === null ? [] : findUnknownFields(form, schema))
-    file.problem('images', `names ${name}, which is no field of the input`)
-  return form
 }
 
 /** The file once more, as it is for conversations: what its part `chat` says goes before what the rest says. */
