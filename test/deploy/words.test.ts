@@ -96,10 +96,13 @@ const helpOf = new Map<string, Promise<string>>()
 function askHelp(command: string): Promise<string> {
   const known = helpOf.get(command)
   if (known !== undefined) return known
-  const asked = runInProcess([command, '--help'], { cwd: project }).then(({ code, stdout, stderr }) => {
+  const ask = async (flag: string) => {
+    const { code, stdout, stderr } = await runInProcess([command, flag], { cwd: project })
     assert.equal(code, 0, `atelier ${command}: ${stderr}`)
     return stdout
-  })
+  }
+  // Some commands say at first only what most people set.
+  const asked = ask('--help').then((help) => (help.includes('--help-all') ? ask('--help-all') : help))
   helpOf.set(command, asked)
   return asked
 }
