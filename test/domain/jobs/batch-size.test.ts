@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { systemClock } from '../../../lib/clock.ts'
 import { createSubmitBatch, type ReadItem } from '../../../src/domain/jobs/batches/submit-batch.ts'
 
 test('a batch of one graph that is too large a thousand times is refused after a few of them were made', async () => {
   let made = 0
   const submitBatch = createSubmitBatch({
     pool: 'default',
+    clock: systemClock,
+    retentionMs: 1000,
     async prepareWorkflow() {
       made++
       const inputs = { text: 'x'.repeat(200_000) }

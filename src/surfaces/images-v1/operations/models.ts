@@ -37,7 +37,10 @@ export function listModels(app: FastifyInstance, { parts, door }: ModelsDeps): v
     ]
     return sendJson(reply, 200, {
       object: 'list',
-      data: found.sort((a, b) => (a.id < b.id ? -1 : 1)).map(toModelView),
+      data: found
+        .slice(0, MAX_MODELS)
+        .sort((a, b) => (a.id < b.id ? -1 : 1))
+        .map(toModelView),
     })
   })
 }
@@ -75,8 +78,9 @@ async function listEndpoints(parts: SurfaceParts, caller: Caller): Promise<Liste
     if (page.length < PAGE) break
     after = page.at(-1)?.name ?? null
   }
-  const all = new Map([...models, ...[...aliases].filter(([alias]) => !models.has(alias))].slice(0, MAX_MODELS))
-  return [...all].map(([id, endpoint]) => ofEndpoint(id, endpoint))
+  return [...models, ...[...aliases].filter(([alias]) => !models.has(alias))].map(([id, endpoint]) =>
+    ofEndpoint(id, endpoint),
+  )
 }
 
 /** All that an account has published; of what the service offers, what makes a picture of a text. */

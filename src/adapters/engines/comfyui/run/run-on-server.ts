@@ -3,7 +3,7 @@
  * without outputs is repaired by running the output nodes once more. Afterwards the files and the history entry of the run are
  * removed from the server, as far as it allows that. A reader who leaves early stops the run.
  */
-
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { writeGraphSteps } from '../../../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
@@ -361,7 +361,11 @@ class Attempt {
         prints.catchUp({ isStopping: this.#stop.aborted }),
       ])
       this.#whenSettled(() => this.#deps.forgetter.add(promptId))
-      if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
+      if (printedAfterMs > 0) {
+        await sleep(printedAfterMs, this.#stop)
+        // A busy process learns that the time is over before it reads what came meanwhile.
+        await nextTurn()
+      }
       return concluded
     } finally {
       over.abort(LEFT)

@@ -61,7 +61,17 @@ export class MessageDispatcher {
    * without a time, to the one that it is executing or has executed last.
    */
   receiveLog(text: string, at: number | null = null): void {
-    const listener = this.#listenerOf(at === null || this.#times.size === 0 ? this.#printing : this.#printerAt(at))
+    this.#tellPrinted(text, at === null || this.#times.size === 0 ? this.#printing : this.#printerAt(at))
+  }
+
+  /** A line from the pipe of the process, which may overtake the message that its run has begun: then it is of the first that waits. */
+  receiveLine(text: string): void {
+    const [first = null] = this.#listeners.keys()
+    this.#tellPrinted(text, this.#printing ?? first)
+  }
+
+  #tellPrinted(text: string, promptId: string | null): void {
+    const listener = this.#listenerOf(promptId)
     const shown = withoutCodes(text)
     if (listener !== undefined && shown !== '')
       listener.onLog(keepHead(lastState(shown).toWellFormed(), this.#deps.maxLogLineBytes))

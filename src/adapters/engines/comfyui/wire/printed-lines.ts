@@ -188,7 +188,7 @@ export interface LineSource {
 
 interface LineSourceDeps {
   readonly api: Pick<ComfyApi, 'printed' | 'subscribeLogs'>
-  readonly dispatcher: Pick<MessageDispatcher, 'receiveLog' | 'attached'>
+  readonly dispatcher: Pick<MessageDispatcher, 'receiveLog' | 'receiveLine' | 'attached'>
   readonly clock: Clock
   readonly log: Log
   /** Whether we started the server, so that its process can be listened to. */
@@ -227,7 +227,7 @@ export function createLineSource({ api, dispatcher, clock, log, isOurs, onPrinte
     },
     settled: () => subscribing,
     hearProcess(line) {
-      if (hearsProcess) dispatcher.receiveLog(line)
+      if (hearsProcess) dispatcher.receiveLine(line)
     },
     lagMs: () => (hearsProcess ? PIPE_LAG_MS : 0),
   }
