@@ -177,6 +177,24 @@ test('near changes of the clocks, times are what looking at every minute finds',
   }
 })
 
+test('a day of the month on a day of the week is found however many years it is away', () => {
+  // With a star in one of the two both must hold. 1 May is a Friday in 2026 and then in 2037; 29 February a Sunday in 2032, 2060, 2088 and 2128.
+  assert.deepEqual(times('0 0 */31 5 fri', 'UTC', '2026-05-02T00:00Z', 1), ['2037-05-01T00:00'])
+  assert.deepEqual(times('0 0 29 2 */7', 'UTC', '2026-01-01T00:00Z', 4), [
+    '2032-02-29T00:00',
+    '2060-02-29T00:00',
+    '2088-02-29T00:00',
+    '2128-02-29T00:00',
+  ])
+  const last = lastTime(
+    mustRead('0 0 29 2 */7'),
+    mustOpen('UTC'),
+    new Date('2032-02-29T00:00Z'),
+    new Date('2100-01-01T00:00Z'),
+  )
+  assert.equal(last.toISOString(), '2088-02-29T00:00:00.000Z')
+})
+
 test('the last time of a schedule that stood still for years is found at once', () => {
   const last = lastTime(
     mustRead('* * * * *'),

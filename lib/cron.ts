@@ -47,8 +47,8 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 const HOURS = 24
-// 29 February may be eight years away, and nothing that ever comes is further.
-const SEARCH_DAYS = 9 * 366
+// 29 February on one day of the week may be forty years away, around a year such as 2100, and nothing that ever comes is further.
+const SEARCH_DAYS = 41 * 366
 
 /** What is wrong with the text, as a phrase that follows the field's name; or what it says. */
 export function readCron(text: string): Cron | string {
@@ -121,12 +121,19 @@ export function nextTime(cron: Cron, clock: WallClock, after: Date): Date {
     const times = cron.hours.flatMap((hour) => cron.minutes.map((minute) => day + hour * HOUR_MS + minute * MINUTE_MS))
     return isEveryHour ? nextOfAll(clock, times, afterMs) : nextOfFirst(clock, times, afterMs)
   }
-  for (let day = first; day < first + SEARCH_DAYS * DAY_MS; day += DAY_MS) {
+  for (let day = first; day < first + SEARCH_DAYS * DAY_MS; day = nextDay(cron, day)) {
     const at = nextOn(day)
     // Where clocks are set back at midnight, the end of one day comes once more after the next one began.
     if (at !== null) return new Date(Math.min(at, nextOn(day + DAY_MS) ?? at))
   }
-  throw new Error('what cron fields describe comes within eight years')
+  throw new Error('what cron fields describe comes within forty years')
+}
+
+/** The day after, or the first of the next month where none of this one counts. */
+function nextDay({ months }: Cron, day: number): number {
+  const date = new Date(day)
+  const month = date.getUTCMonth()
+  return months.has(month + 1) ? day + DAY_MS : Date.UTC(date.getUTCFullYear(), month + 1, 1)
 }
 
 function isOn({ days, months, weekdays, isAnyDay, isAnyWeekday }: Cron, day: number): boolean {
@@ -167,6 +174,8 @@ function search(times: readonly number[], has: (local: number) => boolean): numb
 
 /** The last time up to the moment, given one that is not behind it. */
 export function lastTime(cron: Cron, clock: WallClock, known: Date, until: Date): Date {
+  // Mostly it is asked for just after the time that is known.
+  if (nextTime(cron, clock, known) > until) return known
   let [last, end] = [known.getTime(), until.getTime()]
   while (last < end) {
     const middle = Math.floor((last + end) / 2)

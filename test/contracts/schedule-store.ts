@@ -111,6 +111,15 @@ export function testScheduleStore(opener: StoreOpener<WholeStoreUnderTest>): voi
       assert.deepEqual(await schedules().listRuns(made.accountId, made.id), [])
     })
 
+    test('one that is not active gets no time, whoever gives it one', async () => {
+      const made = await create({ state: 'paused', nextAt: null })
+      const changed = await schedules().change(made.accountId, made.id, { cron: '@daily', nextAt: at(9000) })
+      assert.deepEqual([changed?.cron, changed?.nextAt], ['@daily', null])
+      assert.deepEqual(await schedules().find(made.accountId, made.id), changed)
+      const resumed = await schedules().change(made.accountId, made.id, { state: 'active', nextAt: at(9000) })
+      assert.deepEqual(resumed?.nextAt, at(9000))
+    })
+
     test('what is due is found, the longest due first, and not while a process holds it', async () => {
       await withStore(opener, async (own) => {
         const { accountId } = await Tenant.create(own)
@@ -118,12 +127,19 @@ export function testScheduleStore(opener: StoreOpener<WholeStoreUnderTest>): voi
           newSchedule(accountId, { nextAt }),
         )
         for (const each of [late, early, never, ahead]) await own.schedules.create(each, 100)
-        assert.deepEqual(await own.schedules.findDue(at(3000), 10), [early, late])
-        assert.deepEqual(await own.schedules.findDue(at(3000), 1), [early])
+        const findDue = (now: Date, { limit = 10, exceptAccounts = [] as string[] } = {}) =>
+          own.schedules.findDue(now, { limit, exceptAccounts })
+        assert.deepEqual(await findDue(at(3000)), [early, late])
+        assert.deepEqual(await findDue(at(3000), { limit: 1 }), [early])
+        const other = newSchedule((await Tenant.create(own)).accountId, { nextAt: at(2500) })
+        await own.schedules.create(other, 100)
+        assert.deepEqual(await findDue(at(3000), { exceptAccounts: ['nobody'] }), [early, late, other])
+        assert.deepEqual(await findDue(at(3000), { limit: 1, exceptAccounts: ['nobody', accountId] }), [other])
+        await own.schedules.remove(other.accountId, other.id)
         const wish = { id: early.id, nextAt: at(1000), tick: at(1000), now: at(3000), heldUntil: at(5000) }
         assert.notEqual(await own.schedules.take(wish), null)
-        assert.deepEqual(await own.schedules.findDue(at(4999), 10), [late])
-        assert.deepEqual(await own.schedules.findDue(at(5000), 10), [early, late])
+        assert.deepEqual(await findDue(at(4999)), [late])
+        assert.deepEqual(await findDue(at(5000)), [early, late])
       })
     })
 

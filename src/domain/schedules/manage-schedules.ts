@@ -97,7 +97,7 @@ export function createSchedules({ store, submit, tryOut, clock }: SchedulesDeps)
       return change(accountId, id, {
         ...{ ...edit, timeZone, keyId },
         ...(edited !== undefined && { work }),
-        ...(isRetimed && known.state === 'active' && { nextAt: nextTick(timing, clock.now()) }),
+        ...(isRetimed && { nextAt: nextTick(timing, clock.now()) }),
       })
     },
     async pause(accountId, id, reason) {
@@ -109,9 +109,8 @@ export function createSchedules({ store, submit, tryOut, clock }: SchedulesDeps)
       const { accountId, keyId } = owner
       const known = await find(accountId, id)
       const { timing } = checkWish(owner, known)
-      // What is due already stays due.
-      const nextAt = known.nextAt ?? nextTick(timing, clock.now())
-      return change(accountId, id, { state: 'active', reason: null, keyId, ...(known.nextAt === null && { nextAt }) })
+      if (known.nextAt !== null) return change(accountId, id, { keyId })
+      return change(accountId, id, { state: 'active', reason: null, keyId, nextAt: nextTick(timing, clock.now()) })
     },
     async runNow(owner, id, idempotencyKey) {
       const { accountId, keyId } = owner

@@ -5,7 +5,8 @@
  */
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { type Refusal, ServiceError } from '../errors.ts'
+import { sleep } from '../../../lib/waiting/sleep.ts'
+import { isStoreAway, type Refusal, ServiceError } from '../errors.ts'
 import type { CancelJob } from '../jobs/end/cancel-job.ts'
 import type { JobReader } from '../jobs/read/job-reader.ts'
 import { isTerminal } from '../jobs/transitions.ts'
@@ -34,10 +35,13 @@ interface RunSchedulesDeps {
   readonly log: Log
 }
 
-/** Deals with all times up to now; returns how many. */
+/** Deals with all times up to now, and with those that come until then; returns how many. */
 type RunSchedules = (signal?: AbortSignal) => Promise<number>
 
-const AT_ONCE = 8
+const AT_ONCE = 16
+// A submit may fetch files and ask hooks: one account whose submits take minutes must not hold up the times of others.
+const OF_ONE_ACCOUNT = 2
+const LOOK_MS = 1000
 // A process that dies keeps others from its times for so long.
 const HOLD_MS = 30_000
 const LOOK_AGAIN_MS = 5000
@@ -53,7 +57,7 @@ const verdict = (outcome: RunOutcome, code: string | null = null, message: strin
 export function createRunSchedules(deps: RunSchedulesDeps): RunSchedules {
   const { store, clock, log } = deps
 
-  async function runOne(found: Schedule & { readonly nextAt: Date }): Promise<void> {
+  async function runOne(found: DueSchedule): Promise<void> {
     const now = clock.now()
     const { id, nextAt } = found
     const timing = openTiming(found)
@@ -70,7 +74,8 @@ export function createRunSchedules(deps: RunSchedulesDeps): RunSchedules {
     if (judged === 'not_yet' || judged === 'waits')
       return store.putOff(id, nextAt, {
         until: new Date(now.getTime() + LOOK_AGAIN_MS),
-        isWaiting: judged === 'waits' || taken.hasWaited,
+        // A time whose submit was tried stays the one that was tried: a job may have been recorded all the same.
+        isWaiting: judged === 'waits',
       })
     const runs = [toRun(schedule, tick, judged)]
     if (tick > nextAt) {
@@ -96,29 +101,91 @@ export function createRunSchedules(deps: RunSchedulesDeps): RunSchedules {
     return code === null ? lastError : { code, message: message ?? code, at: clock.now().toISOString() }
   }
 
-  async function stop(
-    found: Schedule & { readonly nextAt: Date },
-    judged: Verdict,
-    tick = found.nextAt,
-  ): Promise<void> {
+  async function stop(found: DueSchedule, judged: Verdict, tick = found.nextAt): Promise<void> {
     const { id, nextAt } = found
     const goesOn = { stoppedFor: judged.message ?? 'it can no longer run' }
     log.warn({ schedule: id, code: judged.code }, 'a schedule was stopped')
     await store.end({ id, nextAt, goesOn, runs: [toRun(found, tick, judged)], lastError: toError(found, judged) })
   }
 
-  return async function runSchedules(signal) {
-    let count = 0
-    while (signal?.aborted !== true) {
-      const due = (await store.findDue(clock.now(), AT_ONCE)).flatMap((schedule) =>
-        schedule.nextAt === null ? [] : [{ ...schedule, nextAt: schedule.nextAt }],
-      )
-      const ends = await Promise.allSettled(due.map(runOne))
-      for (const end of ends) if (end.status === 'rejected') throw end.reason
-      count += due.length
-      if (due.length < AT_ONCE) break
+  async function tell(schedule: DueSchedule): Promise<boolean> {
+    try {
+      await runOne(schedule)
+      return true
+    } catch (err) {
+      const facts = { err, schedule: schedule.id }
+      if (isStoreAway(err)) log.debug(facts, 'a schedule has to wait for the store, which is away')
+      else log.error(facts, 'a schedule could not be dealt with; it is tried again')
+      return false
     }
-    return count
+  }
+
+  return async function runSchedules(signal) {
+    const underway = createUnderway(tell, () => clock.now().getTime())
+    let count = 0
+    try {
+      while (true) {
+        if (signal?.aborted !== true) count += await startDue(deps, underway)
+        if (underway.isEmpty()) return count
+        await underway.wait(LOOK_MS)
+      }
+    } finally {
+      await underway.end()
+    }
+  }
+}
+
+type DueSchedule = Schedule & { readonly nextAt: Date }
+
+/** Begins what is due and finds a place; returns how many that were. */
+async function startDue({ store, clock }: RunSchedulesDeps, underway: Underway): Promise<number> {
+  for (let count = 0; ; ) {
+    const limit = AT_ONCE + underway.size()
+    const due = await store.findDue(clock.now(), { limit, exceptAccounts: underway.fullAccounts() })
+    const begun = due.filter(underway.begin).length
+    count += begun
+    if (begun === 0 || due.length < limit) return count
+  }
+}
+
+type Underway = ReturnType<typeof createUnderway>
+
+/** Those that this process deals with now. `act`: whether it went well; never rejects. */
+function createUnderway(act: (schedule: DueSchedule) => Promise<boolean>, nowMs: () => number) {
+  const running = new Map<string, { readonly accountId: string; readonly done: Promise<void> }>()
+  /** Until when those that went wrong are left alone. */
+  const resting = new Map<string, number>()
+  const countOf = (accountId: string) =>
+    running
+      .values()
+      .filter((each) => each.accountId === accountId)
+      .reduce((sum) => sum + 1, 0)
+
+  return {
+    size: () => running.size,
+    isEmpty: () => running.size === 0,
+    fullAccounts: () =>
+      [...new Set(running.values().map(({ accountId }) => accountId))].filter((id) => countOf(id) >= OF_ONE_ACCOUNT),
+    /** false: it has no place. */
+    begin(schedule: Schedule): boolean {
+      const { id, accountId, nextAt } = schedule
+      if (nextAt === null || running.has(id) || (resting.get(id) ?? 0) > nowMs()) return false
+      if (running.size >= AT_ONCE || countOf(accountId) >= OF_ONE_ACCOUNT) return false
+      const done = act({ ...schedule, nextAt }).then((isWell) => {
+        running.delete(id)
+        if (isWell) resting.delete(id)
+        else resting.set(id, nowMs() + LOOK_AGAIN_MS)
+      })
+      running.set(id, { accountId, done })
+      return true
+    },
+    /** For the next one to end, or for so long. */
+    async wait(ms: number): Promise<void> {
+      const over = new AbortController()
+      await Promise.race([...running.values().map(({ done }) => done), sleep(ms, over.signal)])
+      over.abort(null)
+    },
+    end: () => Promise.all(running.values().map(({ done }) => done)),
   }
 }
 
@@ -139,13 +206,23 @@ async function judge(deps: RunSchedulesDeps, taken: TakenTick, now: Date): Promi
   if (isBusy && isNew && overlap === 'queue') return 'waits'
   try {
     const jobId = await deps.submit(schedule, keyOfTick(schedule.id, tick))
-    if (isBusy && overlap === 'cancel_previous' && jobId !== lastJobId) await deps.cancel(schedule.accountId, lastJobId)
+    if (isBusy && overlap === 'cancel_previous' && jobId !== lastJobId)
+      await deps.cancel(schedule.accountId, lastJobId).catch(unlessGone)
     return { ...verdict('submitted'), jobId }
   } catch (error) {
-    if (!(error instanceof ServiceError)) throw error
+    if (!(error instanceof ServiceError)) {
+      if (heldMs < GRACE_MS) throw error
+      deps.log.error({ err: error, schedule: schedule.id }, 'a time of a schedule was given up')
+      return verdict('unknown', 'internal_error', 'the service failed while it submitted; its log says why')
+    }
     if (isPassing(error.refusal) && heldMs < GRACE_MS) return 'not_yet'
     return verdict('failed', error.refusal satisfies Refusal, error.message)
   }
+}
+
+/** A job that is gone overlaps with nothing. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof ServiceError && error.refusal === 'not_found')) throw error
 }
 
 const MISSED_ALONE = ['missed', null, 'the service was not there in time'] as const

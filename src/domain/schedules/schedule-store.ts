@@ -41,12 +41,15 @@ export interface ScheduleStore {
   find(accountId: string, id: string): Promise<Schedule | null>
   /** The newest first. */
   listRuns(accountId: string, id: string): Promise<readonly ScheduleRun[]>
-  /** null: there is none. A new `nextAt` lets go of what was taken. */
+  /** null: there is none. A new `nextAt` lets go of what was taken; one that is not active has none, whatever is given. */
   change(accountId: string, id: string, change: ScheduleChange): Promise<Schedule | null>
   /** false: there is none. */
   remove(accountId: string, id: string): Promise<boolean>
   /** Those with a time up to now that no process holds, the longest due first. */
-  findDue(now: Date, limit: number): Promise<readonly Schedule[]>
+  findDue(
+    now: Date,
+    wanted: { readonly limit: number; readonly exceptAccounts: readonly string[] },
+  ): Promise<readonly Schedule[]>
   /** null: another process has it, or the schedule was changed. A time that was taken before and not ended comes first. */
   take(wish: TickWish): Promise<TakenTick | null>
   /** Nothing was submitted; it is looked at again then. `isWaiting`: for the run before it, and any later time will do. */

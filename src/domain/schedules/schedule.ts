@@ -56,7 +56,7 @@ export interface Schedule {
   readonly changedAt: Date
 }
 
-/** `missed`: nobody was there in time; `unknown`: nobody can tell any more whether it was submitted. */
+/** `missed`: nobody was there in time; `unknown`: nobody can tell whether it was submitted. */
 export type RunOutcome = 'submitted' | 'skipped' | 'missed' | 'failed' | 'unknown'
 
 export interface ScheduleRun {

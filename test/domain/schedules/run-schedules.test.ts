@@ -7,9 +7,11 @@ import type { Job } from '../../../src/domain/jobs/job.ts'
 import type { Authority } from '../../../src/domain/schedules/authority.ts'
 import { createSchedules, type ScheduleWish } from '../../../src/domain/schedules/manage-schedules.ts'
 import { createRunSchedules } from '../../../src/domain/schedules/run-schedules.ts'
+import type { ScheduleStore } from '../../../src/domain/schedules/schedule-store.ts'
 import type { SubmitScheduled } from '../../../src/domain/schedules/submit-scheduled.ts'
 import { withSqlite } from '../../adapters/store/sqlite/temporary-store.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const MINUTE_MS = 60_000
 const OWNER = { accountId: 'ada', keyId: 'k1', scopes: null, endpoints: null, pool: null }
@@ -29,6 +31,12 @@ interface Rig {
   withdrawn: Awaited<ReturnType<Authority>>
   /** The job is recorded, and then the process is gone. */
   diesAfterSubmit: boolean
+  /** The job is recorded, and the store does not say so. */
+  lostAnswer: boolean
+  /** What submits of an account wait for, before they are made. */
+  readonly gates: Map<string, Promise<void>>
+  /** Comes between what a change looks at and what it writes. */
+  between: (() => Promise<unknown>) | null
   readonly schedules: ReturnType<typeof createSchedules>
   run(): Promise<number>
   make(wish?: Partial<ScheduleWish>): Promise<string>
@@ -40,16 +48,28 @@ function withRig(body: (rig: Rig) => Promise<void>): Promise<void> {
   return withSqlite({}, async (store) => {
     await store.accounts.put({ id: 'ada', maxRunning: 1, maxQueued: 10 })
     const clock = createFixedClock(new Date('2026-03-03T12:00:30Z'))
-    const submit: SubmitScheduled = async (_schedule, key) => {
+    const submit: SubmitScheduled = async ({ accountId }, key) => {
       rig.submits.push(key ?? '')
+      await rig.gates.get(accountId)
       if (rig.refusal !== null) throw rig.refusal
       const id = rig.jobs.get(key ?? '') ?? `job ${rig.jobs.size + 1}`
       rig.jobs.set(key ?? '', id)
       rig.live.add(id)
       if (rig.diesAfterSubmit) throw new Error('gone')
+      if (rig.lostAnswer) throw new ServiceError('store_unavailable', 'the answer is lost')
       return id
     }
-    const schedules = createSchedules({ store: store.schedules, submit, tryOut: async () => {}, clock })
+    const looked: ScheduleStore = {
+      ...store.schedules,
+      async find(accountId, id) {
+        const found = await store.schedules.find(accountId, id)
+        const act = rig.between
+        rig.between = null
+        await act?.()
+        return found
+      },
+    }
+    const schedules = createSchedules({ store: looked, submit, tryOut: async () => {}, clock })
     const find = async (_: string, id: string) => ({ status: rig.live.has(id) ? 'running' : 'succeeded' }) as Job
     const run = createRunSchedules({
       ...{ store: store.schedules, submit, clock, log: silentLog, jobs: { find } },
@@ -61,7 +81,7 @@ function withRig(body: (rig: Rig) => Promise<void>): Promise<void> {
     })
     const rig: Rig = {
       ...{ clock, jobs: new Map(), live: new Set(), canceled: [], submits: [], refusal: null, withdrawn: null },
-      ...{ diesAfterSubmit: false, schedules },
+      ...{ diesAfterSubmit: false, lostAnswer: false, gates: new Map(), between: null, schedules },
       run: () => run(),
       make: async (wish = {}) => (await schedules.create(OWNER, { ...WISH, ...wish })).id,
       async told(id) {
@@ -95,13 +115,13 @@ test('a process that dies after its submit leaves a time that is found under its
     const id = await rig.make({ overlap: 'cancel_previous' })
     passMinutes(rig, 10)
     rig.diesAfterSubmit = true
-    await assert.rejects(rig.run(), /gone/)
+    await rig.run()
     rig.diesAfterSubmit = false
     // Held for the process that died.
     assert.equal(await rig.run(), 0)
     // By then the next time is due, too.
     passMinutes(rig, 10)
-    assert.deepEqual([await rig.run(), await rig.run()], [1, 1])
+    assert.deepEqual([await rig.run(), await rig.run()], [2, 0])
     assert.deepEqual(await rig.told(id), ['12:10 submitted job 1', '12:20 submitted job 2'])
     assert.deepEqual([rig.jobs.size, rig.submits.length, rig.canceled], [2, 3, ['job 1']])
   }))
@@ -111,7 +131,7 @@ test('of a submit that nobody can find again nothing is claimed, and it is not m
     const id = await rig.make({ catchUp: 'one' })
     passMinutes(rig, 10)
     rig.diesAfterSubmit = true
-    await assert.rejects(rig.run())
+    await rig.run()
     rig.diesAfterSubmit = false
     passMinutes(rig, 24 * 60)
     await rig.run()
@@ -166,6 +186,70 @@ test('while the run before goes on a time is skipped, or waits for its end, or e
     const [, skipped, submitted] = await rig.told(queues)
     assert.equal(skipped, '12:20 skipped a run before still went on, from then until 2026-03-03T12:30:00.000Z')
     assert.match(submitted, /^12:40 submitted/)
+  }))
+
+test('submits of one account that take their time hold up no other account', () =>
+  withRig(async (rig) => {
+    const eve = { ...OWNER, accountId: 'eve' }
+    for (let each = 0; each < 20; each += 1) await rig.schedules.create(eve, WISH)
+    const id = await rig.make()
+    const gate = Promise.withResolvers<void>()
+    rig.gates.set('eve', gate.promise)
+    passMinutes(rig, 10)
+    const running = rig.run()
+    await waitUntil(async () => (await rig.told(id)).length === 1)
+    assert.deepEqual([rig.submits.length, rig.jobs.size], [3, 1])
+    gate.resolve()
+    await running
+    assert.equal(rig.jobs.size, 21)
+  }))
+
+test('a time that had waited is not given up for a later one once its submit was tried', () =>
+  withRig(async (rig) => {
+    const id = await rig.make({ overlap: 'queue' })
+    passMinutes(rig, 10)
+    await rig.run()
+    passMinutes(rig, 10)
+    await rig.run()
+    rig.live.clear()
+    passMinutes(rig, 1)
+    // The job is recorded, and the store is gone before it says so.
+    rig.lostAnswer = true
+    await rig.run()
+    rig.lostAnswer = false
+    // By now the next time is due, too.
+    passMinutes(rig, 4)
+    rig.clock.advance(5 * MINUTE_MS - 1)
+    await rig.run()
+    assert.deepEqual((await rig.told(id)).slice(0, 2), ['12:10 submitted job 1', '12:20 submitted job 2'])
+    assert.equal(rig.jobs.size, 2)
+  }))
+
+test('a submit that fails for a reason of the service is tried again for some minutes, and then told', () =>
+  withRig(async (rig) => {
+    const id = await rig.make()
+    passMinutes(rig, 10)
+    rig.refusal = new TypeError('a defect')
+    for (let minute = 0; minute < 7; minute += 1) {
+      await rig.run()
+      passMinutes(rig, 1)
+    }
+    assert.deepEqual(await rig.told(id), ['12:10 unknown the service failed while it submitted; its log says why'])
+    const { lastError, nextAt } = await rig.schedules.find('ada', id)
+    assert.deepEqual([lastError?.code, nextAt?.toISOString()], ['internal_error', '2026-03-03T12:20:00.000Z'])
+  }))
+
+test('of a pause and another change at the same moment, neither undoes the other', () =>
+  withRig(async (rig) => {
+    const id = await rig.make()
+    const pause = () => rig.schedules.pause('ada', id, null)
+    rig.between = pause
+    const changed = await rig.schedules.change(OWNER, id, { cron: '@hourly' })
+    assert.deepEqual([changed.cron, changed.state, changed.nextAt], ['@hourly', 'paused', null])
+    await rig.schedules.resume(OWNER, id)
+    rig.between = pause
+    const resumed = await rig.schedules.resume(OWNER, id)
+    assert.deepEqual([resumed.state, resumed.nextAt], ['paused', null])
   }))
 
 test('what may pass is tried again for some minutes, and what stays wrong is told until a run succeeds', () =>

@@ -49,12 +49,11 @@ const LET_GO = command(
 const REMOVE = command('schedules.remove', `DELETE FROM schedule WHERE ${OWN}`)
 const REMOVE_RUNS = command('schedules.removeRuns', 'DELETE FROM schedule_run WHERE schedule_id = :id')
 
-const DUE = query(
-  'schedules.due',
-  told,
+const DUE = query('schedules.due', told, (words) =>
   selectFrom(
     schedule,
-    'WHERE next_at <= :now AND (held_until IS NULL OR held_until <= :now) ORDER BY next_at, id LIMIT :limit',
+    `WHERE next_at <= :now AND (held_until IS NULL OR held_until <= :now) AND NOT (${words.isIn('account_id', ':exceptAccounts')})
+     ORDER BY next_at, id LIMIT :limit`,
     told,
   ),
 )
@@ -131,7 +130,9 @@ export const scheduleStore = defineStore<ScheduleStore>('schedules', {
     function* (accountId, id, change) {
       const known = yield* get(LOCK, { accountId, id })
       if (known === undefined) return null
-      const changed = { ...known, ...change }
+      const merged = { ...known, ...change }
+      // Whoever set the time may have looked before it was paused.
+      const changed = merged.state === 'active' ? merged : { ...merged, nextAt: null }
       yield* run(CHANGE, encode(told, changed))
       if (change.nextAt !== undefined) yield* run(LET_GO, { accountId, id })
       return changed
@@ -146,8 +147,8 @@ export const scheduleStore = defineStore<ScheduleStore>('schedules', {
     },
     { isEssential: true },
   ),
-  findDue: read(function* (now, limit) {
-    return yield* all(DUE, { now, limit })
+  findDue: read(function* (now, { limit, exceptAccounts }) {
+    return yield* all(DUE, { now, limit, exceptAccounts })
   }),
   take: durable(function* ({ id, nextAt, tick, now, heldUntil }) {
     const row = yield* get(LOCK_TICK, { id, nextAt, now })
