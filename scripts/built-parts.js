@@ -1,6 +1,6 @@
 /**
- * What the set-up builds from the sources, and whether it was built of exactly these: the console's page and the program in few files.
- * Plain JavaScript that Node 20 runs.
+ * What the set-up builds from the sources, and whether it was built of exactly these: the console's page, the clients and the program in
+ * few files. Plain JavaScript that Node 20 runs.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -12,6 +12,20 @@ const CONSOLE_SOURCES = [
   'console/icon.svg',
   'lib/json',
   'scripts/build-console.ts',
+  'package-lock.json',
+]
+const CLIENT_SOURCES = [
+  'client/generate',
+  'lib/openapi',
+  'client/core.ts',
+  'client/events.ts',
+  'client/waiting.ts',
+  'client/webhooks.ts',
+  'client/core.py',
+  'client/tsconfig.build.json',
+  'spec',
+  'scripts/build-client.ts',
+  'package.json',
   'package-lock.json',
 ]
 const PROGRAM_SOURCES = [
@@ -96,6 +110,20 @@ export function digestConsole(project) {
 export function isConsoleBuilt(project, digest) {
   try {
     return JSON.parse(readFileSync(path.join(project, 'console/dist/manifest.json'), 'utf8')).sources === digest
+  } catch {
+    return false
+  }
+}
+
+/** null: this checkout has no client. */
+export function digestClient(project) {
+  return hasAll(project, CLIENT_SOURCES) ? digestOf(project, filesOf(project, CLIENT_SOURCES)) : null
+}
+
+/** Whether the clients were made of exactly these sources. */
+export function isClientBuilt(project, digest) {
+  try {
+    return readFileSync(path.join(project, 'client/dist/sources.txt'), 'utf8').trim() === digest
   } catch {
     return false
   }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const HOUSE = ['src', 'engine', 'lib', 'console']
-const SHOWN = [...HOUSE, 'bench', 'scripts', 'deploy', 'test'].flatMap((folder) => [
+const SHOWN = [...HOUSE, 'client', 'bench', 'scripts', 'deploy', 'test'].flatMap((folder) => [
   `${folder}/*.ts`,
   `${folder}/*.tsx`,
 ])

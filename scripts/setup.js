@@ -17,7 +17,14 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { builtProgram, digestConsole, digestProgram, isConsoleBuilt } from './built-parts.js'
+import {
+  builtProgram,
+  digestClient,
+  digestConsole,
+  digestProgram,
+  isClientBuilt,
+  isConsoleBuilt,
+} from './built-parts.js'
 import { bundledNodePath, findNode, projectDirectory, REQUIRED_MAJOR } from './local-node.js'
 
 const lockfile = path.join(projectDirectory, 'package-lock.json')
@@ -208,6 +215,14 @@ function buildConsole(node) {
   if (result.status !== 0) say('The console could not be built (see above); the service starts without it.')
 }
 
+function buildClient(node) {
+  const digest = digestClient(projectDirectory)
+  if (digest === null || isClientBuilt(projectDirectory, digest)) return
+  const script = path.join(projectDirectory, 'scripts', 'build-client.ts')
+  const result = spawnSync(node, [script], { cwd: projectDirectory, stdio: ['ignore', 2, 2] })
+  if (result.status !== 0) say('The clients could not be built (see above); the service starts without them.')
+}
+
 /** The sources run as they are, too; they only need longer to start. */
 function buildProgram(node) {
   const digest = digestProgram(projectDirectory)
@@ -233,6 +248,7 @@ async function main() {
     return 1
   }
   buildConsole(node)
+  buildClient(node)
   // `npm test` builds it beside its checks; tests that are named start at once, from the sources if need be.
   if (process.env.npm_lifecycle_event !== 'pretest') buildProgram(node)
   return 0

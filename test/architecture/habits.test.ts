@@ -11,6 +11,8 @@ const MAX_LINES = 500
 
 const sources = readSources(
   'lib/**/*.ts',
+  'client/*.ts',
+  'client/generate/*.ts',
   'engine/**/*.ts',
   'src/**/*.ts',
   'test/**/*.ts',
@@ -19,7 +21,7 @@ const sources = readSources(
   'deploy/**/*.ts',
 )
 
-const isOwn = ({ file }: Source) => /^(lib|engine|src)\//.test(file)
+const isOwn = ({ file }: Source) => /^(lib|client|engine|src)\//.test(file)
 
 function findLines(among: readonly Source[], pattern: RegExp): string[] {
   return among.flatMap((source) =>

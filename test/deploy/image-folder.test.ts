@@ -87,7 +87,7 @@ test('without its page a service says so, and its root is the reference', async 
 test('a build without a part fails', () => {
   const ignoreFile = path.join(work, 'ignore')
   const complete = readFileSync(path.join(project, 'deploy/Dockerfile.dockerignore'), 'utf8')
-  for (const part of ['console', 'spec', 'models', 'migrations']) {
+  for (const part of ['client', 'console', 'spec', 'models', 'migrations']) {
     writeFileSync(ignoreFile, complete.replace(`!${part}\n`, ''))
     const build = () =>
       buildStages(readImage().stages.slice(0, 1), {

@@ -52,7 +52,7 @@ test('everything that a stage copies from the checkout is there and is let throu
       `${name} is let through`,
     )
   }
-  for (const name of ['engine', 'lib', 'migrations', 'models', 'scripts', 'spec', 'src']) {
+  for (const name of ['client', 'engine', 'lib', 'migrations', 'models', 'scripts', 'spec', 'src']) {
     assert.ok(allowed.includes(`!${name}`), `${name} is needed for the build`)
   }
 })

@@ -26,7 +26,7 @@ export const project = fileURLToPath(new URL('../..', import.meta.url))
 
 const COPIED = ['scripts', 'examples', 'package.json', 'package-lock.json']
 // Shared by all checkouts, because no page changes them.
-const LINKED = ['engine', 'exports', 'lib', 'src', 'spec', 'models', 'migrations', 'build', 'node_modules']
+const LINKED = ['client', 'engine', 'exports', 'lib', 'src', 'spec', 'models', 'migrations', 'build', 'node_modules']
 const STAND_INS = ['jq', 'sqlite3']
 // A page takes a few seconds; on a machine that does much else, several times that.
 const PAGE_WITHIN_MS = 300_000

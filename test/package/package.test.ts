@@ -11,6 +11,7 @@ import { findFreePort } from '../support/network/free-port.ts'
 import { findOldNode } from '../support/old-node.ts'
 import { type PackedPackage, packProject, project, runIn } from './packed.ts'
 import { openRegistry, readInstalled } from './registry.ts'
+import { writeTypeCheck } from './released-types.ts'
 
 const { version } = JSON.parse(readFileSync(path.join(project, 'package.json'), 'utf8')) as { version: string }
 
@@ -29,6 +30,9 @@ test('the packed file is named by its version and holds the program, its data an
     'dist/engine/graph/graph.js',
     'dist/spec/jobs-v2.openapi.json',
     'dist/console/dist/manifest.json',
+    'dist/client/dist/python/atelier_client.py',
+    'client/dist/index.js',
+    'client/dist/admin.d.ts',
     'LICENSE',
     'dist/NOTICE',
     'dist/sbom.cdx.json',
@@ -136,6 +140,19 @@ test('started by a Node that is too old, the installed command runs on the one t
   }
 })
 
+test('the client runs on a Node that is too old for the service', async (t) => {
+  const old = findOldNode()
+  if (old === null) return t.skip('this machine has no Node older than 24 to try it with')
+  const lines = [
+    "import { connect, getHealth } from 'atelier/client'",
+    'const client = connect({ fetch: async (url) => Response.json({ asked: String(url) }) })',
+    'console.log((await getHealth(client)).asked)',
+  ]
+  writeFileSync(path.join(packed.folder, 'client.mjs'), lines.join('\n'))
+  const asked = { code: 0, output: 'http://127.0.0.1:8189/api/v2/health\n' }
+  assert.deepEqual(await runIn(packed.folder, [old, 'client.mjs']), asked)
+})
+
 test('the example of the engine makes a picture in a folder that has only the package', async () => {
   cpSync(path.join(project, 'examples/engine/make-picture.ts'), path.join(packed.folder, 'make-picture.ts'))
   const made = await runIn(packed.folder, [process.execPath, 'make-picture.ts', 'pictures'])
@@ -153,7 +170,7 @@ test('the engine by itself, as the package that its build makes, runs a graph', 
   assert.equal(readFileSync(path.join(folder, made.output.trim())).subarray(1, 4).toString(), 'PNG')
 })
 
-test('a program in TypeScript finds the types of `atelier/engine` and of `atelier/nodes`', async () => {
+test('a program in TypeScript finds the types of `atelier/engine`, `atelier/nodes` and `atelier/client`', async () => {
   const settings = {
     compilerOptions: { module: 'nodenext', target: 'esnext', strict: true, noEmit: true, types: ['node'] },
   }
@@ -161,6 +178,13 @@ test('a program in TypeScript finds the types of `atelier/engine` and of `atelie
   const lines = [
     "import { openEngine, type EngineEvent } from 'atelier/engine'",
     "import { defineNode } from 'atelier/nodes'",
+    "import { connect, getBatch, type Batch } from 'atelier/client'",
+    "import { getRequestStatus } from 'atelier/client/router'",
+    "import { listAccounts } from 'atelier/client/admin'",
+    "export const batch: Promise<Batch> = getBatch(connect(), { id: 'x' })",
+    'export const others = [getRequestStatus, listAccounts]',
+    '// @ts-expect-error a batch has an id',
+    'void getBatch(connect())',
     'export const define: (...parts: never[]) => unknown = defineNode',
     'export async function first(graph: string): Promise<EngineEvent | null> {',
     '  await using engine = await openEngine()',
@@ -173,6 +197,22 @@ test('a program in TypeScript finds the types of `atelier/engine` and of `atelie
   writeFileSync(path.join(packed.folder, 'types.ts'), `${lines.join('\n')}\n`)
   const compiler = path.join(project, 'node_modules/typescript/bin/tsc')
   assert.deepEqual(await runIn(packed.folder, [process.execPath, compiler, '-p', '.']), { code: 0, output: '' })
+})
+
+test('a program that was written for the last release compiles, unless the version says that it may not', async () => {
+  const folder = path.join(packed.folder, 'released')
+  const program = writeTypeCheck(folder, path.join(packed.folder, 'node_modules/atelier'), version)
+  if (program === null) return
+  const compilerOptions = {
+    ...{ module: 'nodenext', target: 'esnext', lib: ['esnext', 'dom'], strict: true, noEmit: true, types: ['node'] },
+    allowImportingTsExtensions: true,
+  }
+  writeFileSync(
+    path.join(folder, 'tsconfig.json'),
+    JSON.stringify({ compilerOptions, files: [path.basename(program)] }),
+  )
+  const compiler = path.join(project, 'node_modules/typescript/bin/tsc')
+  assert.deepEqual(await runIn(folder, [process.execPath, compiler, '-p', '.']), { code: 0, output: '' })
 })
 
 test('`npx` runs the packed file', async () => {

@@ -12,6 +12,7 @@ export const project = fileURLToPath(new URL('../..', import.meta.url))
 
 // What a checkout has and the package does not need stays behind: tests, benches.
 const COPIED = [
+  'client',
   'engine',
   'exports',
   'lib',

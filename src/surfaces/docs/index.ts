@@ -1,8 +1,10 @@
 /**
  * The reference pages below /docs, one for each API, and a redirect to them from the root. Each page has its document for
- * machines beside it. They need no token, since they hold nobody's data.
+ * machines beside it, and all of them the client for Python. They need no token, since they hold nobody's data.
  */
+import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
+import { ServiceError } from '../../domain/errors.ts'
 import { type DocumentNode, sendPage } from '../kit/docs-page.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/routes.ts'
@@ -19,6 +21,8 @@ interface DocsOptions {
 
 /** Behind the path of a page: its document for machines. */
 const DOCUMENT = '/openapi.json'
+const PYTHON_CLIENT = '/docs/atelier_client.py'
+const PYTHON_SOURCE = new URL('../../../client/dist/python/atelier_client.py', import.meta.url)
 
 const JOBS_PAGE = {
   path: '/docs',
@@ -48,11 +52,17 @@ export function createDocs({ gate, document, others = [], home = () => null }: D
         return reply.header('Content-Type', 'application/json').send(Buffer.from(text))
       })
     }
+    app.get(PYTHON_CLIENT, PUBLIC_PAGE, async (_request, reply) => {
+      const text = await readFile(PYTHON_SOURCE).catch(() => null)
+      if (text === null) throw new ServiceError('not_found', 'the client was not built: run `npm run build:client`')
+      return reply.header('Content-Type', 'text/x-python; charset=utf-8').send(text)
+    })
     app.get('/', PUBLIC_PAGE, (request, reply) =>
       reply.redirect(`${serviceAddressOf(request).mountPrefix}${home() ?? pages[0].path}`),
     )
   }
   const paths = [
+    gate.mountPrefix + PYTHON_CLIENT,
     ...pages.flatMap(({ path }) => [gate.mountPrefix + path, gate.mountPrefix + path + DOCUMENT]),
     `${gate.mountPrefix}/`,
     gate.mountPrefix,
