@@ -109,6 +109,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   router.actions.queue.start()
   service.webhooks.start()
   if (hasSurfaces) service.schedules.start()
+  if (hasSurfaces) service.bulk.start()
   router.models.watchFolders()
   running.start()
   service.released.start()

@@ -1,9 +1,9 @@
 /** Schedules over the jobs and endpoints of the service. */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import { createAuthority } from '../domain/accounts/keys/authority.ts'
 import type { RunEndpoint } from '../domain/endpoints/run-endpoint.ts'
 import { createHousekeeping } from '../domain/jobs/sweeps/housekeeping.ts'
-import { createAuthority } from '../domain/schedules/authority.ts'
 import { createSchedules, type Schedules } from '../domain/schedules/manage-schedules.ts'
 import { createRunSchedules } from '../domain/schedules/run-schedules.ts'
 import { createSubmitScheduled } from '../domain/schedules/submit-scheduled.ts'

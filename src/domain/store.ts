@@ -23,6 +23,7 @@ import type { BuildStore } from './environments/build-store.ts'
 import type { DirectoryVersions } from './events/follow-directories.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { BatchStore } from './jobs/batches/batch-store.ts'
+import type { BulkStore } from './jobs/bulk/bulk-store.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunLimitStore } from './jobs/limits/run-limits.ts'
 import type { QueueStore } from './jobs/queue/queue-store.ts'
@@ -49,6 +50,7 @@ export interface OperatorStores {
   readonly providerKeys: ProviderKeyStore
   readonly released: ReleasedStore
   readonly queue: QueueStore
+  readonly bulkActions: BulkStore
   readonly cancels: Pick<JobStore, 'cancel'>
   readonly endpointPrices: Pick<EndpointStore, 'setPrice'>
 }

@@ -8,6 +8,7 @@ import type { RunningPools } from '../compose/engines/open-deployments.ts'
 import type { OpenedDirectory } from '../compose/engines/open-directory.ts'
 import type { OpenedReleased } from '../compose/engines/open-released.ts'
 import type { JobActions } from '../compose/jobs/job-actions.ts'
+import type { OpenedBulk } from '../compose/jobs/open-bulk.ts'
 import type { Metrics } from '../compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from '../compose/open-accounts.ts'
 import type { OpenedBuilds } from '../compose/open-builds.ts'
@@ -74,6 +75,7 @@ export interface HttpParts {
   readonly router: Router
   readonly endpoints: OpenedEndpoints
   readonly schedules: OpenedSchedules
+  readonly bulk: OpenedBulk
   readonly builds: OpenedBuilds
   readonly partner: OpenedPartnerNodes
   readonly blobs: OpenedBlobs['blobs']

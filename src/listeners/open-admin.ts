@@ -7,6 +7,7 @@ import type { AssetActions } from '../compose/asset-actions.ts'
 import type { RunningPools } from '../compose/engines/open-deployments.ts'
 import type { OpenedDirectory } from '../compose/engines/open-directory.ts'
 import type { JobActions } from '../compose/jobs/job-actions.ts'
+import type { OpenedBulk } from '../compose/jobs/open-bulk.ts'
 import { createStandingOf, type SharedAccounts } from '../compose/open-accounts.ts'
 import type { OpenedWebhooks } from '../compose/open-webhooks.ts'
 import type { Router } from '../compose/router/open-router.ts'
@@ -62,6 +63,7 @@ interface AdminParts extends Omit<AdminSurfaceParts, 'actorOf' | 'operations' | 
   readonly warm: WarmPlans
   readonly catalogOf: OpenedDirectory['catalogOf']
   readonly jobs: JobActions
+  readonly bulk: Pick<OpenedBulk, 'actions'>
   readonly assets: Pick<AssetActions, 'namedFiles'>
   readonly series: ServiceSeries
   readonly router: Router
@@ -106,7 +108,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
       (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
       createJobOperations({
         ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },
-        queue: jobs.queue,
+        ...{ queue: jobs.queue, bulk: parts.bulk.actions },
         hasAccount: async (id) => (await store.accounts.findUse(id)) !== null,
         hasPool: (pool) => pool === DEFAULT_POOL || isDeployment(parts.deployments, pool),
         ...{ streams, bus: parts.bus, series: parts.series, log: parts.log },

@@ -102,6 +102,7 @@ function openJobsApi(config: Config, parts: JobsApiParts, entrance: Entrance, sp
     upstream: isLocal ? (config.fleet.urls[0] ?? 'embedded') : null,
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     schedules: parts.schedules,
+    bulk: parts.bulk.actions,
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
     providerKeys: parts.router.providerKeys,

@@ -54,7 +54,7 @@ export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): Su
     poolOf,
     refreshLists: parts.refreshLists,
     catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
-    jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
+    jobs: { ...jobs, rerun: parts.bulk.rerun, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>
       shared !== null &&
       ((await store.accounts.findUse(accountId))?.running ?? 0) >= shared.limitsOf(accountId).concurrentJobs,

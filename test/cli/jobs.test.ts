@@ -73,6 +73,31 @@ describe('atelier jobs', () => {
     assert.match(stdout, /^Prompt executed in \S+ seconds\n$/)
   })
 
+  test('many are counted, canceled, run again and fetched by what they have in common', async () => {
+    const held = [await hold({ stack: 'one' }), await hold({ stack: 'one' }), await hold({ stack: 'two' })]
+    const stack = ['--metadata', 'stack=one']
+    assert.equal(await succeed('jobs', 'many', 'cancel', ...stack, '--dry-run'), '2 jobs\n')
+    assert.match(await succeed('jobs', 'many', 'prioritize', '7', ...stack), /^prioritize \S+ is done: 2 of 2 jobs\n$/)
+    assert.equal((await ask(`/jobs/${held[1]}`)).json.priority, 7)
+    assert.match(await succeed('jobs', 'many', 'cancel', ...stack), /is done: 2 of 2 jobs\n$/)
+    assert.equal((await ask(`/jobs/${held[2]}`)).json.status, 'queued')
+    const again = await json('jobs', 'many', 'rerun', ...stack, '--status', 'canceled')
+    assert.deepEqual([again.done, again.state], [2, 'done'])
+    const id = (await succeed('jobs', 'many', 'cancel', '--all', '--detach')).trim()
+    await succeed('jobs', 'many', 'stop', id)
+    assert.match(await succeed('jobs', 'many', 'show', id), new RegExp(`^cancel ${id} is (done|stopped): `))
+    const [line, file] = (await succeed('jobs', 'many', 'download', '--status', 'succeeded', '-o', 'many')).split('\n')
+    assert.match(line ?? '', /^download \S+ is done: /)
+    assert.equal(
+      readFileSync(file ?? '')
+        .subarray(0, 2)
+        .toString(),
+      'PK',
+    )
+    const nothing = await atelier('jobs', 'many', 'cancel')
+    assert.deepEqual([nothing.code, /say which jobs/.test(nothing.stderr)], [2, true], nothing.stderr)
+  })
+
   test('--json is the object of the API, of a refusal its error', async () => {
     const id = await hold({ project: 'cards' })
     assert.deepEqual(await json('jobs', 'show', id), (await ask(`/jobs/${id}`)).json)

@@ -43,7 +43,7 @@ const GRAPHS = [
  */
 const MALFORMED_JOBS = ['invalid_request', 'invalid_metadata_filter', 'metadata_invalid']
 const EXPLAINED_JOBS =
-  /^not_before (must be in|is too far)|^expires_queued_after (is too far|must end after)|^move needs|^cursor |^path |^the URL is too long|^metadata as one text must have at most|^items .* its table(?:$|,)|^deployment is no deployment|^value must |^time_zone must |^cron (must|has|names)|^workflow must be given|^inputs belong|^(endpoint|workflow) cannot be run|^name must be one line|^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|must have no control characters|^file_path (must have at most|cannot be a models)/
+  /^not_before (must be in|is too far)|^expires_queued_after (is too far|must end after)|^move needs|^only_waiting is for|^priority must be given|^filter\.like must be the id|^cursor |^path |^the URL is too long|^metadata as one text must have at most|^items .* its table(?:$|,)|^deployment is no deployment|^value must |^time_zone must |^cron (must|has|names)|^workflow must be given|^inputs belong|^(endpoint|workflow) cannot be run|^name must be one line|^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|must have no control characters|^file_path (must have at most|cannot be a models)/
 const MALFORMED_PROMPT = ['no_prompt', 'invalid_prompt_id', 'invalid_request']
 const EXPLAINED_LEGACY = /this is not a picture|^original_ref /
 // What is wrong with a definition is told by field, and documented in words.
@@ -52,7 +52,7 @@ const MALFORMED_ADMIN = ['invalid_request', 'invalid_field']
 const EXPLAINED_BUILDER = /^cursor |^snapshot must be|^workflow (must be|has no nodes)/
 const EXPLAINED_DEPLOY = /^after |^min and max must be|^give one change/
 const EXPLAINED_ADMIN =
-  /^weights (or a|names|cannot)|^workflow (needs|has no|is no|must be a graph)|^not_before (must be in|is too far)|^move needs|^name (must (be left out|name the)|names no pool)|^tier must be one of|^value must |^time_zone must |^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|^id is taken|names no account|not metered|^tz must be the name of|^(from|to) must (be a date|lie before)|^a period has at most|out of bounds|lie in the future|is not a valid pair of metadata|metadata filters are allowed/
+  /^weights (or a|names|cannot)|^workflow (needs|has no|is no|must be a graph)|^not_before (must be in|is too far)|^move needs|^only_waiting is for|^priority must be given|^filter\.like must be the id|^name (must (be left out|name the)|names no pool)|^tier must be one of|^value must |^time_zone must |^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|^id is taken|names no account|not metered|^tz must be the name of|^(from|to) must (be a date|lie before)|^a period has at most|out of bounds|lie in the future|is not a valid pair of metadata|metadata filters are allowed/
 
 export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTest> {
   const engine = createFakeEngine()

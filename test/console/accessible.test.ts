@@ -44,6 +44,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
   let tenant: Tenant
   let ids: Readonly<Record<'failed' | 'made' | 'runs' | 'waits' | 'build' | 'deployment', string>>
   let batchId = ''
+  let bulk: Readonly<Record<'own' | 'all', string>>
   let webhookId: string
   let paths: readonly string[]
   before(async () => {
@@ -87,6 +88,11 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     const jobs = [{ workflow: LOGS }, { workflow: { '9': { class_type: 'NoSuchClass', inputs: {} } } }]
     const many = JSON.stringify({ mode: 'per_item', jobs })
     batchId = (await tenant.call('/api/v2/jobs/batch', { method: 'POST', body: many })).json.id
+    const again = { action: 'rerun', filter: { status: 'failed' } }
+    bulk = {
+      own: (await tenant.call('/api/v2/bulk-actions', { method: 'POST', body: JSON.stringify(again) })).json.id,
+      all: (await shared.admin('POST', '/bulk-actions', again)).json.id,
+    }
     webhookId = (await tenant.call('/api/v2/webhooks', { method: 'POST', body: wish })).json.id
     for (const value of ['one', 'two']) {
       const file = { '1': { ...CARD['1'], inputs: { ...CARD['1'].inputs, value } } }
@@ -111,6 +117,8 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
       '/jobs/:id': ids.failed,
       '/jobs/:a/diff/:b': `${ids.failed} ${ids.made}`,
       '/batches/:id': batchId,
+      '/bulk/:id': bulk.own,
+      '/operator/bulk/:id': bulk.all,
       '/run/:saved': 'card',
       '/endpoints/:name': 'card',
       '/publish/:name': 'card',
@@ -173,6 +181,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     await look('/webhooks', () => page.getByRole('button', { name: 'New webhook' }).click())
     await look('/', () => page.getByRole('button', { name: 'Cancel all that wait…' }).click())
     await look('/account/keys', () => page.getByRole('button', { name: 'New key' }).click())
+    await look('/operator/jobs', () => page.getByRole('button', { name: 'Run all again…' }).click())
     await look('/operator/engines', () => page.getByRole('button', { name: 'Drain…' }).click())
     await opened.go(`/run?from=${ids.made}`)
     await page.getByRole('button', { name: /JSON/ }).first().click()

@@ -6,6 +6,7 @@ import { packDraft } from '../../console/src/pages/run/draft.ts'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
+import { call } from '../support/clients/call.ts'
 import { createConsoleClient } from '../support/clients/console-client.ts'
 import { createFakeEngine } from '../support/engines/fake-engine.ts'
 
@@ -53,6 +54,7 @@ describe('what users supply', { skip: withoutBrowser }, () => {
   let console: ConsolePage
   let made: string
   let failed: string
+  let bulk: string
   before(async () => {
     browser = await launchBrowser()
     app = await startTestApp({ overrides: { engine: createFakeEngine() } })
@@ -61,6 +63,9 @@ describe('what users supply', { skip: withoutBrowser }, () => {
     failed = await client.submit(FAILS, { metadata: { name: MARKUP } })
     await client.untilStatus(made, 'succeeded')
     await client.untilStatus(failed, 'failed')
+    await client.untilStatus(await client.submit(FAILS, { metadata: { name: MARKUP } }), 'failed')
+    const many = { action: 'rerun', filter: { q: MARKUP, 'meta.tag': MARKUP } }
+    bulk = (await call(app.url, '/api/v2/bulk-actions', { method: 'POST', body: JSON.stringify(many) })).json.id
     const form = new FormData()
     form.set('content_type', 'image/svg+xml')
     form.set('file_path', 'upload.svg')
@@ -103,6 +108,7 @@ describe('what users supply', { skip: withoutBrowser }, () => {
       [`/jobs/${made}/diff/${failed}`, page.getByRole('heading', { name: 'Two jobs' })],
       [`/run?from=${made}`, page.getByRole('group', { name: MARKUP }).first()],
       [`/run#draft=${draft}`, page.getByRole('group', { name: MARKUP }).first()],
+      [`/bulk/${bulk}`, page.getByText(MARKUP).first()],
       ['/operator/jobs', page.getByRole('link', { name: MARKUP }).first()],
       [`/operator/jobs/${failed}`, page.getByRole('heading', { name: MARKUP })],
       ['/gallery', page.getByRole('button', { name: /^Look at/ }).first()],

@@ -4,9 +4,16 @@ import { type SharedApp, startShared } from '../support/app/start-shared.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { openConsole } from '../support/browser/console-page.ts'
 import { createConsoleClient } from '../support/clients/console-client.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const FAIL = { '4': { class_type: 'FakeFail', inputs: {} } }
 const VALUE = { '1': { class_type: 'FakeValue', inputs: { value: 1, key: 'k' } } }
+const AT_WORK = {
+  ...{ id: '0199b3f4-1d2e-7a3b-8c4d-5e6f70819234', action: 'rerun', filter: {}, job_ids: null, only_waiting: false },
+  ...{ priority: null, has_more: false, total: 8, done: 2, skipped: 0, refused: 0, progress: 0.25, state: 'working' },
+  ...{ reason: { code: 'queue_full', message: 'the queue is full' }, parts: 1, created_at: '2026-01-01T00:00:00.000Z' },
+  ...{ ended_at: null, expires_at: '2026-01-08T00:00:00.000Z' },
+}
 const HANG = { '2': { class_type: 'FakeHang', inputs: {} } }
 
 describe('the list of jobs', { skip: withoutBrowser }, () => {
@@ -84,6 +91,72 @@ describe('the list of jobs', { skip: withoutBrowser }, () => {
     await page.keyboard.press('Escape')
     await page.getByRole('region', { name: 'Selection' }).waitFor({ state: 'detached' })
     assert.equal(console.clicks, 0)
+    console.assertClean()
+  })
+
+  test('many are chosen by a range or by all that match, counted before, and dealt with by the service when the page is gone', async () => {
+    const { open, call } = await openList('many')
+    const jobs = Array.from({ length: 120 }, (_, each) => ({ workflow: FAIL, metadata: { name: `job ${each}` } }))
+    const { json: batch } = await call('/api/v2/jobs/batch', { method: 'POST', body: JSON.stringify({ jobs }) })
+    await waitUntil(async () => (await call(`/api/v2/batches/${batch.id}`)).json.is_done)
+    await using console = await open('/jobs?status=failed')
+    const { page } = console
+    const boxes = page.getByRole('checkbox', { name: /^Select job/ })
+    const chosen = page.getByRole('region', { name: 'Selection' })
+    await console.click(boxes.nth(1))
+    await boxes.nth(4).click({ modifiers: ['Shift'] })
+    await chosen.getByText('4 jobs selected').waitFor()
+    assert.equal(await page.getByRole('checkbox', { name: /^Select job/, checked: true }).count(), 4)
+    // By keys alone the same: from the row that was chosen last to the one that is current.
+    for (let step = 0; step < 2; step += 1) await page.keyboard.press('j')
+    await page.keyboard.press('Shift+X')
+    await chosen.getByText('6 jobs selected').waitFor()
+    await console.click(page.getByRole('checkbox', { name: 'Select all that are shown' }))
+    await chosen.getByText('100 jobs selected').waitFor()
+    await console.click(chosen.getByRole('button', { name: 'Select all 120 that match' }))
+    await chosen.getByText('All 120 matching jobs selected').waitFor()
+    await console.click(chosen.getByRole('button', { name: 'Run 120 again…' }))
+    await console.click(page.getByRole('dialog').getByRole('button', { name: 'Run 120 jobs again' }))
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    console.assertClean()
+    await page.goto('about:blank')
+    const action = await waitUntil(async () => {
+      const [latest] = (await call('/api/v2/bulk-actions')).json.bulk_actions
+      return latest.state === 'done' ? latest : null
+    })
+    assert.deepEqual([action.done, action.total], [120, 120])
+    await page.goto(`${shared.url}/console/bulk`)
+    await console.click(page.getByRole('link', { name: '120 jobs submitted again' }))
+    await page.getByRole('row', { name: /done/ }).first().waitFor()
+    console.assertClean()
+  })
+
+  test('waiting jobs get a priority together, and what is at work is shown with an end to it', async () => {
+    const { client, open, call } = await openList('priority')
+    const running = await client.submit(HANG, { metadata: { name: 'runs' } })
+    await client.untilStatus(running, 'running')
+    const waits = [await client.submit(HANG, { metadata: { name: 'one' } }), await client.submit(HANG)]
+    await using console = await open('/jobs?status=queued')
+    const { page } = console
+    await page.getByRole('link', { name: 'one' }).waitFor()
+    await console.click(page.getByRole('checkbox', { name: 'Select all that are shown' }))
+    await console.click(page.getByRole('button', { name: 'Priority…' }))
+    await page.getByRole('spinbutton', { name: 'Priority' }).fill('33')
+    await console.click(page.getByRole('dialog').getByRole('button', { name: 'Move 2 jobs' }))
+    await page.getByText('2 jobs moved.').waitFor()
+    assert.equal((await call(`/api/v2/jobs/${waits[0]}`)).json.priority, 33)
+    // A full queue keeps this one at work.
+    await page.route('**/api/v2/bulk-actions', (route) => route.fulfill({ json: { bulk_actions: [AT_WORK] } }))
+    await page.route(`**/api/v2/bulk-actions/${AT_WORK.id}`, (route) => route.fulfill({ json: AT_WORK }))
+    await page.route(`**/api/v2/bulk-actions/${AT_WORK.id}/stop`, (route) =>
+      route.fulfill({ json: { ...AT_WORK, state: 'stopped' } }),
+    )
+    await page.reload()
+    const strip = page.getByRole('region', { name: 'At work on many jobs' })
+    await strip.getByText('waits: the queue is full').waitFor()
+    assert.equal(await strip.getByRole('progressbar').getAttribute('aria-valuenow'), '25')
+    await console.click(strip.getByRole('button', { name: 'Stop' }))
+    await strip.waitFor({ state: 'detached' })
     console.assertClean()
   })
 

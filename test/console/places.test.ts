@@ -201,6 +201,26 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('within three clicks the operator runs all again that failed for one reason', async () => {
+    await using shared = await startShared()
+    const tenant = await shared.account('acme')
+    const client = createConsoleClient(shared.url, tenant.key)
+    const fails = { '4': { class_type: 'FakeFail', inputs: {} } }
+    for (let each = 0; each < 3; each += 1) await client.untilStatus(await client.submit(fails), 'failed')
+    await using console = await openConsole(browser, shared.url, { path: '/operator', credential: ADMIN_TOKEN })
+    const { page } = console
+    const { hand, task } = operatorTasks(console)
+    await task(async () => {
+      await hand.press(page.getByRole('link', { name: /failed/ }))
+      await hand.press(page.getByRole('region', { name: 'Why they failed' }).getByRole('button', { name: /^Run all/ }))
+      await hand.press(page.getByRole('dialog').getByRole('button', { name: 'Run 3 jobs again' }))
+      await page.getByText('3 jobs submitted again.').waitFor()
+    })
+    const { bulk_actions: made } = (await shared.admin('GET', '/bulk-actions')).json
+    assert.deepEqual([made.length, made[0].done], [1, 3])
+    console.assertClean()
+  })
+
   test('the operator finds the jobs of all accounts, sees why one waits, and cancels those that wait', async () => {
     await using shared = await startShared({ workers: '1' })
     const body = JSON.stringify({ workflow: { '2': { class_type: 'FakeGate', inputs: {} } } })
@@ -231,8 +251,9 @@ describe('places of the console', { skip: withoutBrowser }, () => {
       .click()
     await page.getByText('in the queue').waitFor()
     await page.goBack()
-    await page.getByRole('button', { name: 'Cancel those that wait…' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3' }).click()
+    await page.getByRole('button', { name: 'Cancel all…' }).click()
+    await page.getByRole('dialog').getByRole('checkbox', { name: 'Leave those that run' }).check()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3 jobs' }).click()
     // The stream tells the page; nobody asks it to look again.
     await page
       .getByRole('row', { name: /Waiting/ })

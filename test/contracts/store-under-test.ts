@@ -44,6 +44,7 @@ export interface AuditedStores extends Pick<StoreUnderTest, 'directory' | 'apiKe
   readonly cancels: Pick<JobStore, 'cancel'>
   readonly shares: Store['shares']
   readonly queue: Store['queue']
+  readonly bulkActions: Store['bulkActions']
   readonly builds: Store['builds']
   readonly released: Store['released']
   readonly buildBlobs: Store['buildBlobs']
@@ -70,6 +71,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly budgets: Store['budgets']
   readonly shares: Store['shares']
   readonly queue: Store['queue']
+  readonly bulkActions: Store['bulkActions']
   readonly builds: Store['builds']
   readonly released: Store['released']
   readonly buildBlobs: Store['buildBlobs']

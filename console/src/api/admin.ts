@@ -198,17 +198,6 @@ export const getAnyJob = (id: string, signal?: AbortSignal) =>
 
 export const cancelAnyJob = (id: string) => send('POST', `${ADMIN}/jobs/${encodeURIComponent(id)}/cancel`)
 
-/** Those that wait. With `isDry` nothing happens: the answer says how many it would hit. */
-export function cancelAllWaiting(
-  { filter, account }: AskedJobs,
-  { now, isDry }: { readonly now: number; readonly isDry: boolean },
-): Promise<{ readonly count: number; readonly has_more: boolean }> {
-  const query = toQuery(filter, now)
-  query.delete('sort')
-  const body = { filter: Object.fromEntries(query), account, only_waiting: true }
-  return send('POST', `${ADMIN}/jobs/cancel`, { ...body, ...(isDry && { dry_run: true }) })
-}
-
 const engineAt = (id: string) => `${ADMIN}/engines/${encodeURIComponent(id)}`
 
 export const listEngineJobs = (id: string, signal?: AbortSignal) =>

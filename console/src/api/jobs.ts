@@ -77,10 +77,6 @@ interface Canceled {
   readonly has_more: boolean
 }
 
-export function cancelJobs(ids: readonly string[]): Promise<Canceled> {
-  return send('POST', `${JOBS}/cancel`, { ids })
-}
-
 /** With `dryRun` nothing happens: the answer says how many it would hit. */
 export function cancelByFilter(
   filter: Readonly<Record<string, string>>,

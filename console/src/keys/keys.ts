@@ -104,7 +104,7 @@ export const KEY_ROWS: readonly KeyRow[] = [
   { keys: 'j  k', deed: 'down, up' },
   { keys: 'Enter', deed: 'open' },
   { keys: 'Space', deed: 'peek' },
-  { keys: 'x', deed: 'select' },
+  { keys: 'x  Shift X', deed: 'select, up to here' },
   { keys: '[  ]', deed: 'previous, next in the filter' },
   { keys: 'c', deed: 'cancel' },
   { keys: 'r', deed: 'run again' },

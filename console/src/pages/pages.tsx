@@ -12,6 +12,8 @@ const JobsPage = lazy<Parameters>(() => import('./jobs/jobs-page.tsx').then((mod
 const JobPage = lazy<Parameters>(() => import('./job/job-page.tsx').then((module) => module.JobPage))
 const DiffPage = lazy<Parameters>(() => import('./diff/diff-page.tsx').then((module) => module.DiffPage))
 const BatchPage = lazy<Parameters>(() => import('./batch/batch-page.tsx').then((module) => module.BatchPage))
+const BulkListPage = lazy<Parameters>(() => import('./bulk/bulk-pages.tsx').then((module) => module.BulkListPage))
+const BulkPage = lazy<Parameters>(() => import('./bulk/bulk-pages.tsx').then((module) => module.BulkPage))
 const RunPage = lazy<Parameters>(() => import('./run/run-page.tsx').then((module) => module.RunPage))
 const EndpointsPage = lazy<Parameters>(() =>
   import('./endpoints/endpoints-page.tsx').then((module) => module.EndpointsPage),
@@ -60,6 +62,12 @@ const OperatorJobsPage = lazy<Parameters>(() =>
 const OperatorJobPage = lazy<Parameters>(() =>
   import('./operator/jobs/any-job-page.tsx').then((module) => module.AnyJobPage),
 )
+const AllBulkPage = lazy<Parameters>(() =>
+  import('./operator/jobs/bulk-pages.tsx').then((module) => module.AllBulkPage),
+)
+const AnyBulkPage = lazy<Parameters>(() =>
+  import('./operator/jobs/bulk-pages.tsx').then((module) => module.AnyBulkPage),
+)
 const EnginePage = lazy<Parameters>(() =>
   import('./operator/engines/engine-page.tsx').then((module) => module.EnginePage),
 )
@@ -92,6 +100,8 @@ const PAGES: readonly Row[] = [
   ['/jobs/:id', 'Job', JobPage],
   ['/jobs/:a/diff/:b', 'Two jobs', DiffPage],
   ['/batches/:id', 'Batch', BatchPage],
+  ['/bulk', 'Many jobs', BulkListPage],
+  ['/bulk/:id', 'Many jobs', BulkPage],
   ['/run', 'Run', RunPage],
   ['/run/:saved', 'Run', RunPage],
   ['/endpoints', 'Endpoints', EndpointsPage],
@@ -119,6 +129,8 @@ const PAGES: readonly Row[] = [
   ['/operator', 'Operator', OverviewPage],
   ['/operator/jobs', 'Jobs of all accounts', OperatorJobsPage],
   ['/operator/jobs/:id', 'Job', OperatorJobPage],
+  ['/operator/bulk', 'Many jobs of all accounts', AllBulkPage],
+  ['/operator/bulk/:id', 'Many jobs', AnyBulkPage],
   ['/operator/engines', 'Engines', EnginesPage],
   ['/operator/engines/:id', 'Engine', EnginePage],
   ['/operator/accounts', 'Accounts', AccountsPage],

@@ -1,8 +1,7 @@
 /** What a person can do to jobs, with the words that they are asked and told. */
 import { ApiError, send } from '../api/client.ts'
 import { type JobFilter, toQuery } from '../api/filter.ts'
-import { cancelByFilter, cancelJob, cancelJobs, moveJob, rerun, resumeQueue } from '../api/jobs.ts'
-import { isCancelable } from '../api/summary.ts'
+import { cancelByFilter, cancelJob, moveJob, rerun, resumeQueue } from '../api/jobs.ts'
 import { confirm } from '../components/overlay/dialog.tsx'
 import { showToast } from '../components/text.tsx'
 import { plural } from '../text/format.ts'
@@ -35,23 +34,6 @@ export async function moveOne(id: string, change: Parameters<typeof moveJob>[1],
 
 export async function resumeOwnQueue(): Promise<void> {
   if ((await tell(resumeQueue)) !== null) showToast('Jobs of this account are taken again.')
-}
-
-export async function cancelMany(ids: readonly string[]): Promise<void> {
-  const hit = ids.filter((id) => {
-    const job = jobOf(id)
-    return job === undefined || isCancelable(job.status)
-  })
-  if (hit.length === 0) return showToast('None of these can be canceled: they have ended.')
-  const isMeant = await confirm({
-    title: `Cancel ${plural(hit.length, 'job')}?`,
-    text: 'Jobs that wait leave the queue. Jobs that run are stopped; what they saved so far is kept.',
-    deed: `Cancel ${plural(hit.length, 'job')}`,
-    isDangerous: true,
-  })
-  if (!isMeant) return
-  const done = await tell(() => cancelJobs(hit))
-  if (done !== null) showToast(`${plural(done.count, 'job')} canceled.`)
 }
 
 /** All that wait and fit the filter; what runs goes on. The number is the service's own. */

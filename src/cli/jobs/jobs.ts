@@ -24,6 +24,7 @@ import {
 } from '../server/server-commands.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import { addMany } from './many.ts'
 
 const OUT = ['-o, --out <folder>', 'where to write the outputs; without it their addresses are printed'] as const
 const TIMEOUT = ['--timeout <duration>', 'stop watching after this long, such as 10m; the job goes on'] as const
@@ -72,10 +73,13 @@ const COMMANDS: readonly ServerCommand[] = [
 ]
 
 export function addJobs(program: Command, terminal: Terminal, finish: Finish): void {
-  const jobs = program.command('jobs').description('your jobs: list, show, watch, cancel, download, run again')
+  const jobs = program
+    .command('jobs')
+    .description('your jobs: list, show, watch, cancel, download, run again; one or many')
   addServerCommands(jobs, COMMANDS, { terminal, finish })
   addCancel(jobs, terminal, finish)
   addMove(jobs, { terminal, finish })
+  addMany(jobs, terminal, finish)
 }
 
 /** An operator's flag, or their token where nothing names another server, cancels a job of any account. */

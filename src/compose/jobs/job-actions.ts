@@ -245,11 +245,11 @@ function createChores(
   async function collectWhenIdle(): Promise<void> {
     if (collectIdle(hasLetGo)) hasLetGo = false
   }
-  const { jobs, keys, batches, accounts, summaries } = store
+  const { jobs, keys, batches, bulkActions, accounts, summaries } = store
   const sweepBlobs = createSweepBlobs({ store: store.buildBlobs, clock })
   return [
     ...createJobChores({
-      ...{ recover, expiry, keys, batches, jobs, accounts, summaries, heartbeat, clock, log },
+      ...{ recover, expiry, keys, batches, bulkActions, jobs, accounts, summaries, heartbeat, clock, log },
       extraData: shared.extraData,
     }),
     { name: 'release-held', runs: 'once', everyMs: SECOND_MS, run: (signal) => queue.releaseDue(signal) },

@@ -26,6 +26,7 @@ import { openJoinedMachines, openMachinePlans } from '../engines/joined-machines
 import type { OpenedDirectory } from '../engines/open-directory.ts'
 import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
 import { NO_RELEASES, type OpenedReleased } from '../engines/open-released.ts'
+import { type OpenedBulk, openBulk } from '../jobs/open-bulk.ts'
 import type { Metrics } from '../metrics/open-metrics.ts'
 import { openSignIn } from '../open-accounts.ts'
 import { type OpenedBuilder, openBuilderOf } from '../open-builder.ts'
@@ -82,6 +83,7 @@ interface OpenedService {
   readonly router: Router
   readonly endpoints: OpenedEndpoints
   readonly schedules: OpenedSchedules
+  readonly bulk: OpenedBulk
   readonly builds: OpenedBuilds
   readonly partner: OpenedPartnerNodes
   readonly signer: ContentSigner
@@ -168,7 +170,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const service = {
     ...{ base, callers, engines, warm, resident, bus, assets, running, router },
     ...{ released, partner, signer, signIn, turns, webhooks, moderation, endpoints, builder: building.builder },
-    schedules: opening.use(openSchedules({ ...base, ...callers, jobs: running.jobs, runs: endpoints.runs })),
+    ...openUnattended(opening, { ...base, ...callers, jobs: running.jobs, runs: endpoints.runs }),
     builds: openBuilds(config, { ...base, signingKeys, building, directory: engines.directory }),
     async listensAt(url: string) {
       listening.resolve(url)
@@ -178,6 +180,14 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
   return { ...service, gateway: hasGateway ? openGateway(config, service, { runModel, signingKeys }) : null }
+}
+
+/** What goes on without a request. */
+function openUnattended(
+  opening: AsyncDisposableStack,
+  parts: Parameters<typeof openSchedules>[0] & Parameters<typeof openBulk>[0],
+): Pick<OpenedService, 'schedules' | 'bulk'> {
+  return { schedules: opening.use(openSchedules(parts)), bulk: opening.use(openBulk(parts)) }
 }
 
 function openKeysOf(

@@ -6,10 +6,9 @@ import { isPlainLine } from '../../../lib/text/plain-text.ts'
 import { type Caller, mustHaveScope } from '../accounts/caller.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import { mustBePriority } from '../jobs/submit/submit-times.ts'
-import { scopesFor } from './authority.ts'
 import { nextTick, openTiming, type Schedule, type ScheduleRun, type Timing } from './schedule.ts'
 import type { ScheduleStore } from './schedule-store.ts'
-import type { SubmitScheduled, TryScheduled } from './submit-scheduled.ts'
+import { type SubmitScheduled, scopesFor, type TryScheduled } from './submit-scheduled.ts'
 
 export type ScheduleWish = Pick<Schedule, 'name' | 'cron' | 'timeZone' | 'overlap' | 'catchUp' | 'work'>
 

@@ -6,11 +6,12 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
+import type { Authority } from '../accounts/keys/authority.ts'
 import { isStoreAway, type Refusal, ServiceError } from '../errors.ts'
 import type { CancelJob } from '../jobs/end/cancel-job.ts'
 import type { JobReader } from '../jobs/read/job-reader.ts'
+import { isPassing } from '../jobs/submit/submit-refusals.ts'
 import { isTerminal } from '../jobs/transitions.ts'
-import type { Authority } from './authority.ts'
 import {
   dueTick,
   GRACE_MS,
@@ -23,7 +24,7 @@ import {
   type ScheduleRun,
 } from './schedule.ts'
 import type { ScheduleStore, TakenTick } from './schedule-store.ts'
-import { isPassing, type SubmitScheduled } from './submit-scheduled.ts'
+import { type SubmitScheduled, scopesFor } from './submit-scheduled.ts'
 
 interface RunSchedulesDeps {
   readonly store: Pick<ScheduleStore, 'findDue' | 'take' | 'putOff' | 'end'>
@@ -68,7 +69,7 @@ export function createRunSchedules(deps: RunSchedulesDeps): RunSchedules {
     const taken = await store.take(held)
     if (taken === null) return
     const { schedule, tick } = taken
-    const lost = await deps.mayRun(schedule)
+    const lost = await deps.mayRun(schedule, scopesFor(schedule.work))
     if (lost?.isForGood === true) return stop({ ...schedule, nextAt }, verdict('failed', lost.code, lost.message), tick)
     const judged = lost === null ? await judge(deps, taken, now) : verdict('skipped', lost.code, lost.message)
     if (judged === 'not_yet' || judged === 'waits')

@@ -1,8 +1,10 @@
 /** One submit of what a schedule runs, and a look at whether it could be made. */
+import type { Scope } from '../accounts/caller.ts'
 import type { RunEndpoint } from '../endpoints/run-endpoint.ts'
-import { type Refusal, ServiceError } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
 import type { TrySubmit } from '../jobs/submit/dry-run.ts'
 import type { Submit } from '../jobs/submit/submit-job.ts'
+import { isForLater, isPassing } from '../jobs/submit/submit-refusals.ts'
 import type { Schedule, ScheduledWork } from './schedule.ts'
 
 type Submitted = Pick<Schedule, 'accountId' | 'keyId' | 'pool' | 'name' | 'work'>
@@ -19,16 +21,9 @@ interface SubmitScheduledDeps {
   readonly runs: Pick<RunEndpoint, 'run' | 'tryRun'>
 }
 
-const PASSING: ReadonlySet<Refusal> = new Set([
-  ...(['queue_full', 'run_limit', 'rate_limited', 'storage_full', 'store_unavailable'] as const),
-  ...(['deployment_not_ready', 'check_unavailable', 'overloaded', 'shutting_down'] as const),
-])
-/** A schedule may be made for later, when there are credits again, or its budget begins anew. */
-const LATER: ReadonlySet<Refusal> = new Set(['insufficient_credits', 'spend_limit', 'subscription_inactive'])
-
-/** Whether the same submit may go well in a moment. */
-export function isPassing(refusal: Refusal): boolean {
-  return PASSING.has(refusal)
+/** What a credential needs to have others run its work. */
+export function scopesFor({ endpoint }: Pick<ScheduledWork, 'endpoint'>): readonly Scope[] {
+  return endpoint === null ? ['jobs:write'] : ['jobs:write', 'endpoints:run']
 }
 
 export function createSubmitScheduled({ submit, trySubmit, runs }: SubmitScheduledDeps): {
@@ -66,7 +61,7 @@ export function createSubmitScheduled({ submit, trySubmit, runs }: SubmitSchedul
       ).catch((error: unknown) => {
         throw about(field, error)
       })
-      const wrong = tried.complaints.find(({ refusal }) => !PASSING.has(refusal) && !LATER.has(refusal))
+      const wrong = tried.complaints.find(({ refusal }) => !isPassing(refusal) && !isForLater(refusal))
       if (wrong !== undefined) throw about(field, wrong)
     },
   }

@@ -12,6 +12,7 @@ import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import type { DeploymentStore } from '../../domain/deployments/deployment-store.ts'
 import type { EndpointStore } from '../../domain/endpoints/endpoint-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { BulkStore } from '../../domain/jobs/bulk/bulk-store.ts'
 import type { JobStore } from '../../domain/jobs/job-store.ts'
 import type { QueueStore } from '../../domain/jobs/queue/queue-store.ts'
 import { DEFECT_MESSAGE, REFUSAL_STATUS, toJsonAnswer, toMalformedRequest } from '../kit/answer-errors.ts'
@@ -26,6 +27,7 @@ export interface AuditedStores {
   readonly cancels: Pick<JobStore, 'cancel'>
   readonly endpointPrices: Pick<EndpointStore, 'setPrice'>
   readonly queue: Pick<QueueStore, 'pause' | 'resume' | 'change'>
+  readonly bulkActions: Pick<BulkStore, 'create' | 'stop'>
 }
 
 /** What is about to be changed. Details must not hold a secret. */

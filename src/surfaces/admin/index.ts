@@ -39,6 +39,7 @@ import {
   listAccountBudgets,
   updateAccountBudget,
 } from './operations/budgets.ts'
+import { BULK_OPERATIONS, type BulkOperationDeps } from './operations/bulk-actions.ts'
 import {
   checkLedger,
   getAccountStatement,
@@ -137,6 +138,7 @@ const REQUEST_SCHEMAS = [
   'EngineWarm',
   'PauseKey',
   'JobChange',
+  'BulkActionRequest',
 ]
 /** Paths that only the kinds with accounts have. */
 const SHARED_PATH =
@@ -289,11 +291,12 @@ const WATCH_OPERATIONS = [getEvents, getSeries]
 
 /** The jobs of all accounts, and what happens to them: for a running service. */
 export function createJobOperations(
-  parts: Omit<JobOperationDeps & WatchDeps & QueueOperationDeps, 'kit'>,
+  parts: Omit<JobOperationDeps & WatchDeps & QueueOperationDeps & BulkOperationDeps, 'kit'>,
 ): AdminOperation {
   return (app, kit) => {
     for (const register of JOB_OPERATIONS) register(app, { ...parts, kit })
     for (const register of QUEUE_OPERATIONS) register(app, { ...parts, kit })
+    for (const register of BULK_OPERATIONS) register(app, { ...parts, kit })
     for (const register of WATCH_OPERATIONS) register(app, { ...parts, kit })
   }
 }

@@ -10,6 +10,7 @@ import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Batches } from '../../domain/jobs/batches/batches.ts'
 import type { SubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
+import type { BulkActions } from '../../domain/jobs/bulk/manage-bulk.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { Queue } from '../../domain/jobs/queue/manage-queue.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
@@ -44,6 +45,7 @@ import {
 } from './operations/assets.ts'
 import { BATCHES_BY_ID, postBatch } from './operations/batches.ts'
 import { BUDGET_OPERATIONS } from './operations/budgets.ts'
+import { BULK_OPERATIONS } from './operations/bulk-actions.ts'
 import { convertWorkflow } from './operations/convert-workflow.ts'
 import { DIRECT_UPLOADS, type DirectUploadDeps } from './operations/direct-uploads.ts'
 import { ENDPOINT_RUN_OPERATIONS, type EndpointRunDeps } from './operations/endpoint-runs.ts'
@@ -94,6 +96,7 @@ export interface JobsV2Options {
     readonly convertFile: ConvertFile
   }
   readonly schedules: Schedules
+  readonly bulk: BulkActions
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
   readonly providerKeys: ProviderKeys
@@ -176,8 +179,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     const submits = { contextOf, check: spec.check, maxBodyBytes: options.maxBodyBytes }
     postJobs(app, { ...submits, jobBytes, submit: jobs.submit })
     postBatch(app, { ...submits, turns, linkStyle, submitBatch: jobs.submitBatch })
-    const { batches } = jobs
-    const ofBatches = { contextOf, batches, linkStyle, openContent: options.assets.openContent }
+    const ofBatches = { contextOf, batches: jobs.batches, linkStyle, openContent: options.assets.openContent }
     for (const register of BATCHES_BY_ID) register(app, ofBatches)
     validateJob(app, { ...submits, trySubmit: jobs.trySubmit, forecast: options.forecast })
     convertWorkflow(app, { contextOf, convertFile: jobs.convertFile, maxBodyBytes: options.maxBodyBytes })
@@ -185,6 +187,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     const byId = { contextOf, jobs: reachable, jobBytes, turns, gate, hub }
     for (const register of JOBS_BY_ID) register(app, byId)
     for (const register of QUEUE_OPERATIONS) register(app, { ...byId, check: spec.check, queue: jobs.queue })
+    registerBulk(app, options, { contextOf, jobs: reachable, check: spec.check, linkStyle })
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
     registerMoney(app, options, { contextOf, check: spec.check })
@@ -215,6 +218,15 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     },
     openStreams: () => hub.openStreams(),
   }
+}
+
+/** One thing for many jobs. */
+function registerBulk(
+  api: FastifyInstance,
+  { bulk, assets: { openContent } }: JobsV2Options,
+  deps: Omit<Parameters<(typeof BULK_OPERATIONS)[number]>[1], 'bulk' | 'openContent'>,
+): void {
+  for (const register of BULK_OPERATIONS) register(api, { ...deps, bulk, openContent })
 }
 
 /** Who pays, and how much at most. */
@@ -286,7 +298,7 @@ const REQUEST_SCHEMAS = [
   ...['EndpointDraftRequest', 'EndpointPublishRequest', 'EndpointVersionRequest', 'EndpointUpdateRequest'],
   ...['EndpointAliasRequest', 'EndpointSelector', 'EndpointShareRequest', 'ProviderKeyRequest'],
   ...['BudgetRequest', 'BudgetUpdateRequest', 'JobChange', 'QueuePause', 'ExpiresQueuedAfter'],
-  ...['ScheduleRequest', 'ScheduleUpdateRequest'],
+  ...['ScheduleRequest', 'ScheduleUpdateRequest', 'BulkActionRequest'],
 ]
 
 export function loadJobsContract(options: LoadOptions): Contract {

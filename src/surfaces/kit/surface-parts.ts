@@ -44,6 +44,7 @@ import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
 import type { LiveRuns, WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { ChooseJobId } from '../../domain/jobs/submit/chosen-id.ts'
 import type { JobOrigin } from '../../domain/jobs/submit/job-origin.ts'
+import type { RerunJob } from '../../domain/jobs/submit/rerun-job.ts'
 import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
@@ -86,6 +87,7 @@ export interface SurfaceParts {
   readonly refreshLists: () => Promise<void>
   readonly jobs: {
     readonly submit: Submit
+    readonly rerun: RerunJob
     readonly submitPrompt: SubmitPrompt
     readonly chooseId: ChooseJobId
     readonly cancel: CancelJob

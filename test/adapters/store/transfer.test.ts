@@ -157,6 +157,20 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       ...{ code: 'queue_full', message: 'full' },
     },
   ],
+  bulk_action: [
+    {
+      ...{ id: 'blk-1', owner_id: 'ann', key_id: 'k1', actor: null, kind: 'rerun', asked: '{"filter":{"code":"x"}}' },
+      ...{ only_waiting: 0, priority: null, has_more: 1, idempotency_key: 'once', digest: 'd', total: 2, done: 1 },
+      ...{ skipped: 0, refused: 0, parts: 1, state: 'working', reason: null, created_at: 1, changed_at: 2 },
+      ...{ ended_at: null, expires_at: 9, lease_id: 'l1', held_until: 3 },
+    },
+  ],
+  bulk_item: [
+    {
+      ...{ action_id: 'blk-1', place: 1, part: 1, account_id: 'ann', job_id: 'j1', outcome: 'done', made_id: 'j2' },
+      ...{ code: null, message: null },
+    },
+  ],
   build: [
     {
       ...{ id: 'bld-1', account_id: 'ann', name: 'studio', description: null, definition: '{}', created_by: 'k1' },

@@ -31,6 +31,7 @@ export const jobsV2: IsolationSurface = {
     { operation: 'listWebhooks', path: `${API}/webhooks` },
     { operation: 'listBudgets', path: `${API}/budgets` },
     { operation: 'listSchedules', path: `${API}/schedules` },
+    { operation: 'listBulkActions', path: `${API}/bulk-actions` },
     { operation: 'getStatement', path: `${API}/statement` },
     { operation: 'listProviderKeys', path: `${API}/provider-keys` },
     { operation: 'listWebhookDeliveries', path: `${API}/webhooks/deliveries` },
@@ -41,7 +42,11 @@ export const jobsV2: IsolationSurface = {
   async prepare(world) {
     const things = await makeThings(world)
     await saveProviderKey(world)
-    const own = { budgets: [await makeBudget(world)], schedules: [await makeSchedule(world)] }
+    const own = {
+      budgets: [await makeBudget(world)],
+      schedules: [await makeSchedule(world)],
+      bulk: [await makeBulk(world)],
+    }
     const byPath = readOperations(SPEC).flatMap((operation) => byParameter(operation, { ...things, ...own }))
     const everywhere = byPath.flatMap((each) => [each, ...atDeployments(each, world)])
     const owned = [`${API}/jobs`, ...things.assets.map(({ foreign }) => `${API}/assets/${foreign}`)]
@@ -75,9 +80,18 @@ async function makeSchedule({ other }: World): Promise<Named> {
   return { title: 'a schedule', foreign: made.json.id, unknown: newJobId() }
 }
 
+/** A download of what they made: it has jobs, and archives. */
+async function makeBulk({ other }: World): Promise<Named> {
+  const body = JSON.stringify({ action: 'download', filter: {} })
+  const made = await other.call(`${API}/bulk-actions`, { method: 'POST', body })
+  if (made.status !== 201 || made.json.total === 0) throw new Error(`the bulk action was not made: ${made.text}`)
+  return { title: 'a bulk action', foreign: made.json.id, unknown: newJobId() }
+}
+
 interface AllThings extends Things {
   readonly budgets: readonly Named[]
   readonly schedules: readonly Named[]
+  readonly bulk: readonly Named[]
 }
 
 /** Every operation of the contract that has a parameter in its path, with every thing of that kind. */
@@ -122,7 +136,7 @@ const PROVIDERS: readonly Named[] = [{ title: 'a key at a provider', foreign: 'o
 
 function kindAt(
   path: string,
-  { jobs, assets, webhooks, messages, uploads, batches, endpoints, budgets, schedules }: AllThings,
+  { jobs, assets, webhooks, messages, uploads, batches, endpoints, budgets, schedules, bulk }: AllThings,
 ): readonly Named[] {
   if (path.startsWith(`${API}/endpoints/`)) return endpoints
   if (path.startsWith(`${API}/batches/`)) return batches
@@ -132,6 +146,7 @@ function kindAt(
   if (path.startsWith(`${API}/provider-keys/`)) return PROVIDERS
   if (path.startsWith(`${API}/budgets/`)) return budgets
   if (path.startsWith(`${API}/schedules/`)) return schedules
+  if (path.startsWith(`${API}/bulk-actions/`)) return bulk
   return path.startsWith(`${API}/jobs/`) ? jobs : assets
 }
 
@@ -167,6 +182,14 @@ async function byContent(
   })
   const list = (query: string): IsolationRequest => ({ method: 'GET', path: `${API}/jobs?${query}` })
   const nowhere = 'x'.repeat(deployment.length)
+  const ofMany = (action: string, about: string | object): IsolationRequest => ({
+    method: 'POST',
+    path: `${API}/bulk-actions`,
+    body: JSON.stringify({
+      ...{ action, dry_run: true, ...(action === 'prioritize' && { priority: 5 }) },
+      ...(typeof about === 'string' ? { job_ids: [about] } : { filter: about }),
+    }),
+  })
   const publish = (at: string): IsolationRequest => ({
     method: 'POST',
     path: `${API}/endpoints`,
@@ -316,6 +339,23 @@ async function byContent(
       'the list of a deployment',
       { method: 'GET', path: `/deployment/${deployment}${API}/jobs` },
       { method: 'GET', path: `/deployment/${nowhere}${API}/jobs` },
+    ),
+    ...(['cancel', 'rerun', 'prioritize', 'download'] as const).flatMap((action) =>
+      jobs.map(({ title, foreign, unknown }) =>
+        pair('createBulkAction', `${action} of ${title}`, ofMany(action, foreign), ofMany(action, unknown)),
+      ),
+    ),
+    pair(
+      'createBulkAction',
+      'what failed as somebody’s job did',
+      ofMany('rerun', { like: jobs[3].foreign }),
+      ofMany('rerun', { like: jobs[3].unknown }),
+    ),
+    pair(
+      'createBulkAction',
+      'a label that somebody uses',
+      ofMany('rerun', { 'meta.scene': 'theirs' }),
+      ofMany('rerun', { 'meta.scene': 'nobody' }),
     ),
     pair(
       'cancelJob',

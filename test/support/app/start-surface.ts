@@ -77,6 +77,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     providerKeys: noProviderKeys,
     budgets: noBudgets,
     schedules: noSchedules,
+    bulk: noBulk,
     readStatement: () => Promise.reject(new Error('no statement is read in these tests')),
     endpoints: noEndpoints,
     weights: noWeights,
@@ -169,6 +170,10 @@ const noBudgets: JobsV2Options['budgets'] = {
 const noSchedules: JobsV2Options['schedules'] = {
   ...{ list: async () => [], find: noWebhook, listRuns: noWebhook, upcoming: () => [], create: noWebhook },
   ...{ change: noWebhook, pause: noWebhook, resume: noWebhook, runNow: noWebhook, remove: noWebhook },
+}
+const noBulk: JobsV2Options['bulk'] = {
+  ...{ list: async () => [], preview: noWebhook, create: noWebhook, find: noWebhook, listItems: noWebhook },
+  ...{ listPart: noWebhook, stop: noWebhook },
 }
 const noProviderKeys: JobsV2Options['providerKeys'] = {
   ...{ list: async () => [], put: noWebhook, remove: noWebhook, test: noWebhook },

@@ -14,7 +14,7 @@ interface JobRowProps {
   readonly id: string
   readonly isChosen: boolean
   /** The same function at every drawing: a row whose properties are the same is left as it is. */
-  readonly onChoose: (id: string) => void
+  readonly onChoose: (id: string, isRange: boolean) => void
 }
 
 /** A job that cannot be drawn is shown as it came. */
@@ -48,7 +48,15 @@ function JobCells({ id, isChosen, onChoose, job }: JobRowProps & { readonly job:
     <>
       <div role="cell" class="cell cell-select">
         <label class="check-target">
-          <input type="checkbox" checked={isChosen} onChange={() => onChoose(id)} />
+          <input
+            type="checkbox"
+            checked={isChosen}
+            onClick={(event) => {
+              onChoose(id, event.shiftKey)
+              // The end of a range is chosen, also where its box was full before this click.
+              if (event.shiftKey) event.currentTarget.checked = true
+            }}
+          />
           <span class="unseen">Select {toMarkedText(name)}</span>
         </label>
       </div>

@@ -1,52 +1,63 @@
 /** Every job of the account: filters in the address, rows that stay in place, one to peek at, many to act on. */
-import { type Signal, signal } from '@preact/signals'
-import { useCallback, useMemo } from 'preact/hooks'
+import { useCallback, useState } from 'preact/hooks'
+import type { BulkChoice, BulkKind } from '../../api/bulk.ts'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../api/filter.ts'
 import { zipHref } from '../../api/jobs.ts'
-import { isCancelable } from '../../api/summary.ts'
+import { FailureReasons } from '../../components/many/failure-reasons.tsx'
+import { ManyDialog } from '../../components/many/many-deeds.tsx'
+import { ManyStrip } from '../../components/many/many-strip.tsx'
 import { EmptyState, ErrorBox, Skeleton } from '../../components/state.tsx'
-import { DataTable, step } from '../../components/table/data-table.tsx'
+import { type Column, DataTable, step } from '../../components/table/data-table.tsx'
 import { showToast, Words } from '../../components/text.tsx'
 import { useKeys } from '../../keys/keys.ts'
 import { BASE, hrefOf, navigate, query, setQuery } from '../../routes.ts'
-import { cancelMany, cancelOne, rerunOne } from '../../state/deeds.ts'
+import { cancelOne } from '../../state/deeds.ts'
 import { jobOf } from '../../state/live/live.ts'
 import { rememberList } from '../../state/visited-list.ts'
 import { plural } from '../../text/format.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { JobRow } from './job-row.tsx'
 import { PeekPanel } from './peek-panel.tsx'
+import { ChooseAllBox, filterWords, type Selection, SelectionBar, useSelection } from './selection-bar.tsx'
 import { useJobList } from './use-job-list.ts'
 
-const COLUMNS = [
-  { name: 'select', label: <span class="unseen">Select</span> },
+const COLUMNS: readonly Column[] = [
   { name: 'status', label: 'State' },
   { name: 'name', label: 'Job' },
   { name: 'trail', label: 'Node, error or results' },
   { name: 'time', label: 'Time' },
   { name: 'cost', label: 'Cost' },
   { name: 'made', label: 'Submitted' },
-] as const
+]
 
 export function JobsPage() {
   const filter = readFilter(query.value)
   const key = writeFilter(filter).toString()
   const source = useJobList(filter, key)
   const { list, isReady, error } = source
-  // Of one list: what was chosen under another filter is not on the screen, and nothing may be done to it.
-  const { chosen, current } = useMemo(
-    () => ({ chosen: signal<ReadonlySet<string>>(new Set()), current: signal<string | null>(null) }),
-    [key],
-  )
   const peek = query.value.get('peek')
   const { rows, fresh, cursor } = list.value
+  const selection = useSelection(rows, key)
   rememberList(key, rows)
-  const { toggle, move } = useListKeys(rows, { chosen, current, peek })
+  const { move, asked, setAsked } = useListKeys(rows, selection, peek)
+  const ofChosen: BulkChoice = selection.isEverything.value
+    ? { of: { filter: filterWords(filter) } }
+    : { of: { job_ids: [...selection.chosen.value] } }
 
   return (
     <section class={`page jobs ${peek === null ? '' : 'with-peek'}`}>
       <h1 class="unseen">Jobs</h1>
       <FilterBar filter={filter} counts={source.counts.value} />
+      <ManyStrip scope="own" />
+      {isReady.value && (
+        <FailureReasons
+          scope="own"
+          jobs={rows.flatMap((id) => jobOf(id) ?? [])}
+          hasMore={cursor !== null}
+          base="/jobs"
+          filter={filterWords(filter)}
+        />
+      )}
       {error.value !== null && !isReady.value && <ErrorBox error={error.value} onRetry={source.refresh} />}
       {error.value !== null && isReady.value && (
         <p class="stale-line" role="status">
@@ -67,36 +78,34 @@ export function JobsPage() {
               Looking further back…
             </p>
           )}
-          {rows.length > 0 && <JobTable source={source} chosen={chosen} current={current} onChoose={toggle} />}
+          {rows.length > 0 && <JobTable source={source} selection={selection} />}
         </div>
         {peek !== null && <PeekPanel id={peek} onMove={move} />}
       </div>
       <SelectionBar
-        chosen={[...chosen.value]}
-        onClear={() => {
-          chosen.value = new Set()
-        }}
-        onRerun={rerunOne}
+        selection={selection}
+        rows={rows}
+        filter={filter}
+        counts={source.counts.value}
+        hasMore={cursor !== null || fresh.length > 0}
       />
+      {asked !== null && (
+        <ManyDialog
+          scope="own"
+          choice={ofChosen}
+          kind={asked}
+          onClose={() => setAsked(null)}
+          onDone={selection.clear}
+        />
+      )}
     </section>
   )
 }
 
-interface Selection {
-  readonly chosen: Signal<ReadonlySet<string>>
-  readonly current: Signal<string | null>
-}
-
 /** Keys move the current row and act on it, or on those that were chosen. */
-function useListKeys(rows: readonly string[], { chosen, current, peek }: Selection & { readonly peek: string | null }) {
-  const toggle = useCallback(
-    (id: string) => {
-      const next = new Set(chosen.peek())
-      if (!next.delete(id)) next.add(id)
-      chosen.value = next
-    },
-    [chosen],
-  )
+function useListKeys(rows: readonly string[], selection: Selection, peek: string | null) {
+  const [asked, setAsked] = useState<BulkKind | null>(null)
+  const { chosen, isEverything, current, choose, clear } = selection
   const move = (by: 1 | -1) => {
     const next = step(rows, current.value, by)
     if (next === null) return true
@@ -110,6 +119,12 @@ function useListKeys(rows: readonly string[], { chosen, current, peek }: Selecti
     void deed(current.value)
     return true
   }
+  const hasChosen = chosen.value.size > 0 || isEverything.value
+  const onChosen = (kind: BulkKind, deed: (id: string) => unknown) => () => {
+    if (!hasChosen) return onCurrent(deed)()
+    setAsked(kind)
+    return true
+  }
   useKeys({
     j: () => move(1),
     k: () => move(-1),
@@ -117,40 +132,42 @@ function useListKeys(rows: readonly string[], { chosen, current, peek }: Selecti
     '[': () => move(-1),
     Enter: onCurrent((id) => navigate(`/jobs/${id}`)),
     ' ': onCurrent((id) => setQuery({ peek: peek === id ? null : id })),
-    x: onCurrent(toggle),
-    c: onCurrent((id) => (chosen.value.size > 0 ? cancelMany([...chosen.value]) : cancelOne(id))),
+    x: onCurrent((id) => choose(id, false)),
+    X: onCurrent((id) => choose(id, true)),
+    c: onChosen('cancel', cancelOne),
     r: onCurrent((id) => navigate(`/run?from=${id}`)),
-    d: onCurrent((id) => downloadJobs(chosen.value.size > 0 ? [...chosen.value] : [id])),
+    d: onChosen('download', downloadOne),
     Escape: () => {
       if (peek !== null) setQuery({ peek: null }, { replace: true })
-      else if (chosen.value.size > 0) chosen.value = new Set()
+      else if (hasChosen) clear()
       else return false
       return true
     },
   })
-  return { toggle, move }
+  return { move, asked, setAsked }
 }
 
-interface JobTableProps extends Selection {
+interface JobTableProps {
   readonly source: ReturnType<typeof useJobList>
-  readonly onChoose: (id: string) => void
+  readonly selection: Selection
 }
 
-function JobTable({ source, chosen, current, onChoose }: JobTableProps) {
+function JobTable({ source, selection }: JobTableProps) {
   const { rows, stale } = source.list.value
+  const { chosen, isEverything, current, choose } = selection
   const loadMore = useCallback(() => source.loadMore(), [source])
   return (
     <DataTable
       className="jobs-table"
       label="Jobs"
-      columns={COLUMNS}
+      columns={[{ name: 'select', label: <ChooseAllBox selection={selection} rows={rows} /> }, ...COLUMNS]}
       ids={rows}
       current={current.value}
       onCurrent={(id) => {
         current.value = id
       }}
       classOf={(id) => (stale.has(id) ? 'stale' : '')}
-      renderRow={(id) => <JobRow id={id} isChosen={chosen.value.has(id)} onChoose={onChoose} />}
+      renderRow={(id) => <JobRow id={id} isChosen={isEverything.value || chosen.value.has(id)} onChoose={choose} />}
       onEndInSight={loadMore}
       onTopChange={(isAtTop) => {
         source.isAtTop.value = isAtTop
@@ -181,66 +198,11 @@ function NoJobs({ filter }: { readonly filter: ReturnType<typeof readFilter> }) 
   )
 }
 
-// What can be done to the rows that were chosen.
-
-/** The service takes no more in one archive. */
-const MAX_ZIPPED = 100
-
-function hasOutputs(id: string): boolean {
-  return (jobOf(id)?.outputs ?? 0) > 0
-}
-
-/** What these jobs made, as one file. */
-function downloadJobs(ids: readonly string[]): void {
-  const made = ids.filter(hasOutputs)
-  if (made.length === 0) return showToast('There is nothing to download: no outputs.')
-  if (made.length > MAX_ZIPPED) return showToast(`One archive takes at most ${MAX_ZIPPED} jobs.`)
+/** What the job made, as one file. */
+function downloadOne(id: string): void {
+  if ((jobOf(id)?.outputs ?? 0) === 0) return showToast('There is nothing to download: no outputs.')
   const link = document.createElement('a')
-  link.href = zipHref(BASE, made)
+  link.href = zipHref(BASE, [id])
   link.download = ''
   link.click()
-}
-
-interface SelectionBarProps {
-  readonly chosen: readonly string[]
-  readonly onClear: () => void
-  readonly onRerun: (id: string) => Promise<string | null>
-}
-
-function SelectionBar({ chosen, onClear, onRerun }: SelectionBarProps) {
-  if (chosen.length === 0) return null
-  const cancelable = chosen.filter((id) => isCancelable(jobOf(id)?.status ?? 'expired'))
-  const withOutputs = chosen.filter(hasOutputs)
-  async function rerunAll(): Promise<void> {
-    let count = 0
-    for (const id of chosen) if ((await onRerun(id)) !== null) count++
-    if (count > 0) showToast(`${plural(count, 'job')} submitted again.`)
-    onClear()
-  }
-  return (
-    <div class="selection-bar" role="region" aria-label="Selection">
-      <strong>{plural(chosen.length, 'job')} selected</strong>
-      {cancelable.length > 0 && (
-        <button type="button" class="button danger" onClick={() => void cancelMany(cancelable).then(onClear)}>
-          Cancel {cancelable.length}…
-        </button>
-      )}
-      <button type="button" class="button" onClick={() => void rerunAll()}>
-        Run again {chosen.length}
-      </button>
-      {withOutputs.length > 0 && (
-        <button type="button" class="button" onClick={() => downloadJobs(withOutputs)}>
-          Download {withOutputs.length}
-        </button>
-      )}
-      {chosen.length === 2 && (
-        <a class="button" href={hrefOf(`/jobs/${chosen[0]}/diff/${chosen[1]}`)}>
-          Compare
-        </a>
-      )}
-      <button type="button" class="button" onClick={onClear}>
-        Clear
-      </button>
-    </div>
-  )
 }

@@ -14,6 +14,7 @@ import { buildBlobStore } from './environments/build-blob-store.ts'
 import { buildStore } from './environments/build-store.ts'
 import { glances } from './glance.ts'
 import { keySteps } from './idempotency-store.ts'
+import { bulkStore } from './jobs/bulk-store.ts'
 import { jobSteps } from './jobs/job-steps.ts'
 import { queueStore } from './jobs/queue-store.ts'
 import { runLimitStore } from './jobs/run-bounds.ts'
@@ -42,6 +43,7 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   buildBlobStore,
   buildStore,
   budgetStore,
+  bulkStore,
   deploymentStore,
   endpointStore,
   engineRegistry,

@@ -15,6 +15,7 @@ import { buildBlobStore } from './environments/build-blob-store.ts'
 import { buildStore } from './environments/build-store.ts'
 import { glances } from './glance.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
+import { bulkStore } from './jobs/bulk-store.ts'
 import { queueStore } from './jobs/queue-store.ts'
 import { runLimitStore } from './jobs/run-bounds.ts'
 import type { SubmitSteps } from './jobs/submits.ts'
@@ -89,6 +90,7 @@ export function createOperatorStores(open: OpenStore, { cancels, demands }: OwnO
     providerKeys: open(providerKeyStore),
     released: open(releasedStore),
     queue: open(queueStore),
+    bulkActions: open(bulkStore),
     deployments: { ...open(deploymentStore), ...demands },
     cancels,
     endpointPrices: open(endpointStore),

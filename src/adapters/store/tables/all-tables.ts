@@ -2,6 +2,7 @@
 import * as accounts from './accounts.ts'
 import * as assets from './assets.ts'
 import * as builds from './builds.ts'
+import * as bulkActions from './bulk-actions.ts'
 import * as calls from './calls.ts'
 import * as credits from './credits.ts'
 import * as deployments from './deployments.ts'
@@ -17,6 +18,7 @@ const exported: readonly unknown[] = [
   accounts,
   assets,
   builds,
+  bulkActions,
   calls,
   credits,
   deployments,

@@ -3,6 +3,7 @@ import type { RecordKind } from '../../../domain/transfer/record-kinds.ts'
 import * as accounts from '../tables/accounts.ts'
 import { accountStorage, asset, blobCandidate, output, resumableUpload } from '../tables/assets.ts'
 import { build, buildArtifact, buildBlob, buildBlobUse, buildLog, buildRelease } from '../tables/builds.ts'
+import { bulkAction, bulkItem } from '../tables/bulk-actions.ts'
 import { providerKey, routerAccount, routerCall, routerInput, routerResult } from '../tables/calls.ts'
 import { budget, creditAccount, ledgerEntry, ledgerHold } from '../tables/credits.ts'
 import * as deployments from '../tables/deployments.ts'
@@ -84,6 +85,8 @@ const KINDS = [
   tableKind('endpoint_share', endpointShare),
   tableKind('schedule', schedule),
   tableKind('schedule_run', scheduleRun),
+  tableKind('bulk_action', bulkAction),
+  tableKind('bulk_item', bulkItem),
   tableKind('build', build),
   tableKind('build_release', buildRelease),
   tableKind('build_artifact', buildArtifact),

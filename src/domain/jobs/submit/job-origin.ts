@@ -8,7 +8,7 @@ import type { Graph } from '../../../../engine/graph/graph.ts'
 import { NumberText } from '../../../../lib/json/lossless-json.ts'
 import { readTraceContext, type TraceContext, toTraceparent } from '../../../../lib/tracing/trace-context.ts'
 import { isWeights } from '../../workflows/needs.ts'
-import type { JobInput } from '../job.ts'
+import type { JobInput, Submission } from '../job.ts'
 
 export interface JobOrigin {
   readonly idempotencyKey: string | null
@@ -124,7 +124,7 @@ const NODE_LENGTH = 80
 const MAX_KEPT_LENGTH = 262_144
 
 /** `extraData` as it was sent. null: nothing was sent along, or nothing that says where nodes are. */
-export function readLayout(extraData: Json): GraphLayout | null {
+function readLayout(extraData: Json): GraphLayout | null {
   const workflow = member(member(extraData, 'extra_pnginfo'), 'workflow')
   const nodes = nodesOf(extraData).slice(0, MAX_NODES)
   const placed = nodes.flatMap((node): [string, PlacedNode][] => {
@@ -137,6 +137,19 @@ export function readLayout(extraData: Json): GraphLayout | null {
   if (placed.length === 0) return null
   const groups = listOf(member(workflow, 'groups')).slice(0, MAX_GROUPS).flatMap(toGroup)
   return { nodes: Object.fromEntries(placed), groups }
+}
+
+/** A submission keeps what its editor sent; of any other submit the layout alone is kept. null: no editor said where the nodes are. */
+export function shownLayout(submission: Submission | null, { layout }: JobOrigin): GraphLayout | null {
+  return layout ?? (submission === null ? null : readLayout(parseOrNull(submission.extraData)))
+}
+
+function parseOrNull(text: string): Json {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }
 
 /** As a job keeps it; null also where it would be too large, which is known before it is read. */

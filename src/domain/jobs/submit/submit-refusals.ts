@@ -5,8 +5,24 @@ import { type Clock, uptimeMs } from '../../../../lib/clock.ts'
 import { MAX_MICROS, writeUsd } from '../../../../lib/text/usd.ts'
 import { type BudgetExcess, sayBudget } from '../../credits/budgets/budget.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
-import { ServiceError } from '../../errors.ts'
+import { type Refusal, ServiceError } from '../../errors.ts'
 import type { RunExcess } from '../limits/run-limits.ts'
+
+const PASSING: ReadonlySet<Refusal> = new Set([
+  ...(['queue_full', 'run_limit', 'rate_limited', 'storage_full', 'store_unavailable'] as const),
+  ...(['deployment_not_ready', 'check_unavailable', 'overloaded', 'shutting_down'] as const),
+])
+const LATER: ReadonlySet<Refusal> = new Set(['insufficient_credits', 'spend_limit', 'subscription_inactive'])
+
+/** Whether the same submit may go well in a moment. */
+export function isPassing(refusal: Refusal): boolean {
+  return PASSING.has(refusal)
+}
+
+/** Whether it may go well when there are credits again, or a budget begins anew. */
+export function isForLater(refusal: Refusal): boolean {
+  return LATER.has(refusal)
+}
 
 export function shuttingDown(retryAfterSeconds: number): ServiceError {
   return new ServiceError('shutting_down', 'the service is shutting down; send the job again in a moment', {

@@ -6,6 +6,7 @@ import type { EventBus } from '../../events/event-bus.ts'
 import type { IdempotencyStore } from '../../idempotency/idempotency-key.ts'
 import { type Heartbeat, isSteady } from '../../service-nodes/heartbeat.ts'
 import type { BatchStore } from '../batches/batch-store.ts'
+import type { BulkStore } from '../bulk/bulk-store.ts'
 import type { JobStore, TouchedJob } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
 import { toJobError } from '../run/run-moves.ts'
@@ -20,6 +21,7 @@ interface ChoreDeps {
   readonly expiry: Expiry
   readonly keys: Pick<IdempotencyStore, 'sweepKeys'>
   readonly batches: Pick<BatchStore, 'sweep'>
+  readonly bulkActions: Pick<BulkStore, 'sweep'>
   readonly jobs: Pick<JobStore, 'sweepResults' | 'sweepShares'>
   readonly accounts: Pick<AccountStore, 'repairCounters'>
   readonly summaries: Pick<SummaryStore, 'sweepRecipes'>
@@ -32,11 +34,13 @@ interface ChoreDeps {
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
 const SWEPT_RECIPES = 10_000
+// Each may have thousands of rows.
+const SWEPT_ACTIONS = 10
 /** What an account used of a pool counts for as long behind its last run there. */
 const SHARES_KEPT_MS = 24 * 60 * MINUTE_MS
 
 export function createJobChores(deps: ChoreDeps): Chore[] {
-  const { recover, expiry, keys, batches, jobs, accounts, summaries, extraData, clock, log } = deps
+  const { recover, expiry, keys, batches, bulkActions, jobs, accounts, summaries, extraData, clock, log } = deps
   return [
     {
       name: 'reap-leases',
@@ -54,6 +58,12 @@ export function createJobChores(deps: ChoreDeps): Chore[] {
     },
     { name: 'forget-credentials', runs: 'each', everyMs: MINUTE_MS, run: async () => extraData.sweep(clock.now()) },
     { name: 'sweep-batches', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => batches.sweep(clock.now()) },
+    {
+      name: 'sweep-bulk-actions',
+      runs: 'once',
+      everyMs: MINUTE_MS,
+      run: () => bulkActions.sweep(clock.now(), SWEPT_ACTIONS),
+    },
     { name: 'sweep-results', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => jobs.sweepResults(clock.now()) },
     {
       name: 'sweep-shares',

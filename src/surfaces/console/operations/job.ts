@@ -9,7 +9,7 @@ import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import type { LiveRun } from '../../../domain/jobs/read/watch-job.ts'
 import { type LogLine, toLogLines } from '../../../domain/jobs/run/record/log-lines.ts'
 import { type NodeSpan, toNodeSpan } from '../../../domain/jobs/run/record/run-record.ts'
-import type { GraphLayout } from '../../../domain/jobs/submit/job-origin.ts'
+import { shownLayout } from '../../../domain/jobs/submit/job-origin.ts'
 import { toFailureSignature } from '../../../domain/jobs/summaries/failure-signature.ts'
 import { type JobDetails, NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
@@ -17,7 +17,6 @@ import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
 import { readFields } from '../../kit/jobs/job-pages.ts'
 import {
   countSlots,
-  layoutOf,
   type NodeFacts,
   readNodes,
   toDetailView,
@@ -103,24 +102,17 @@ export function getJobNodes(app: FastifyInstance, deps: ConsoleDeps): void {
   })
 }
 
-/** null: no editor said where the nodes of this job are, or there is no such job. */
-export async function findLayout(
-  { console: parts, jobs, clock }: Pick<ConsoleDeps, 'console' | 'jobs' | 'clock'>,
-  accountId: string,
-  jobId: string,
-): Promise<GraphLayout | null> {
-  const [record, details] = await Promise.all([
-    jobs.records.find(accountId, jobId),
-    parts.summaries.findDetails(accountId, jobId, clock.now()),
-  ])
-  if (record === null || details === null) throw noSuchJob()
-  return layoutOf(record.submission, details.origin)
-}
-
 export function getJobLayout(app: FastifyInstance, deps: ConsoleDeps): void {
-  const { callerOf } = deps
+  const { callerOf, console: parts, clock } = deps
   app.get(`${JOB}/layout`, needs('jobs:read'), async (request, reply) => {
-    const layout = await findLayout(deps, callerOf(request).accountId, jobIdOf(request))
+    // An address without an id is refused before anything is asked.
+    const jobId = jobIdOf(request)
+    const [record, details] = await Promise.all([
+      findRecord(deps, request),
+      parts.summaries.findDetails(callerOf(request).accountId, jobId, clock.now()),
+    ])
+    if (details === null) throw noSuchJob()
+    const layout = shownLayout(record.submission, details.origin)
     if (layout === null) throw new ServiceError('not_found', 'no editor said where the nodes of this job are')
     return sendJson(reply, 200, layout)
   })

@@ -2,12 +2,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { systemTicker } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
-import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
-import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
-import { ownLabels, readMetadata } from '../../../domain/jobs/submit/job-labels.ts'
+import { readMetadata } from '../../../domain/jobs/submit/job-labels.ts'
 import { readJsonBody, readJsonObject } from '../../kit/bodies/json-body.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
 import { readSession } from '../../kit/guards/session-cookie.ts'
@@ -18,7 +17,7 @@ import { sendJobArchive, sendJobsArchive } from '../../kit/jobs/outputs-archive.
 import { readParameters, sendJson } from '../../kit/request.ts'
 import { SummaryFeed } from '../../kit/streams/summary-feed.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { findLayout, jobIdOf } from './job.ts'
+import { jobIdOf } from './job.ts'
 
 export function listJobs(app: FastifyInstance, { callerOf, console: parts, clock }: ConsoleDeps): void {
   const readPage = createReadPage({ ...parts, clock })
@@ -79,8 +78,7 @@ export function cancelJobs(app: FastifyInstance, { callerOf, jobs, console: part
 }
 
 /**
- * The executed graph with some inputs changed, as a new job. It happens here, because a seed has up to 64 bits, which a page could
- * not hold, and because files in an executed graph are named by their content: the new job has the very same ones.
+ * With some inputs changed. It happens here, because a seed has up to 64 bits, which a page could not hold.
  */
 export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, jobs, console: parts, clock, limits } = deps
@@ -88,18 +86,10 @@ export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
     const { accountId, keyId } = callerOf(request)
     const jobId = jobIdOf(request)
     const body = await readJsonObject(request, { maxBytes: limits.maxBodyBytes })
-    const [before, text, layout] = await Promise.all([
-      jobs.reader.find(accountId, jobId),
-      jobs.reader.workflow(accountId, jobId),
-      findLayout({ console: parts, jobs, clock }, accountId, jobId),
-    ])
-    const workflow = applyChanges(parseLosslessJson(text), body['changes'])
-    const metadata = body['metadata'] === undefined ? ownLabels(before.metadata) : readMetadata(body['metadata'])
-    const job = await jobs.submit({
-      ...{ accountId, keyId, workflow, metadata, priority: before.priority },
-      pool: before.pool === DEFAULT_POOL ? null : before.pool,
-      // What the editor sent is not sent again: with other values it would say what is not so.
-      ...{ extraData: null, idempotencyKey: null, layout },
+    const job = await jobs.rerun({
+      ...{ accountId, keyId, jobId, idempotencyKey: null },
+      change: (workflow) => applyChanges(workflow, body['changes']),
+      ...(body['metadata'] !== undefined && { metadata: readMetadata(body['metadata']) }),
     })
     const [summary] = await parts.summaries.findMany(accountId, [job.id], clock.now())
     if (summary === undefined) throw noSuchJob()

@@ -3,10 +3,10 @@ import { writeUsd } from '../../../../lib/text/usd.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
-import type { Job, Output, Submission } from '../../../domain/jobs/job.ts'
+import type { Job, Output } from '../../../domain/jobs/job.ts'
 import type { Pause } from '../../../domain/jobs/queue/queue-store.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
-import { type GraphLayout, type JobOrigin, readLayout, readTerms } from '../../../domain/jobs/submit/job-origin.ts'
+import { type JobOrigin, readTerms, shownLayout } from '../../../domain/jobs/submit/job-origin.ts'
 import { toFailureSignature } from '../../../domain/jobs/summaries/failure-signature.ts'
 import type { JobDetails, JobSummary } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { AccountStanding, EngineAvailability } from '../surface-parts.ts'
@@ -227,25 +227,12 @@ export async function toDetailView(
     client: submission?.clientId ?? null,
     batch_id: details.batchId,
     idempotency_key: origin.idempotencyKey,
-    has_layout: layoutOf(submission, origin) !== null,
+    has_layout: shownLayout(submission, origin) !== null,
     inputs: toInputViews(origin, found, mountPrefix),
     are_inputs_cut: origin.areInputsCut,
     outputs_list: job.outputs.map((output) => toOutputView(output, { mountPrefix, nodes })),
     attempts: toAttemptViews(details),
     price: toPriceView(details),
-  }
-}
-
-/** A submission keeps what its editor sent; of any other submit the layout alone is kept. null: no editor said where the nodes are. */
-export function layoutOf(submission: Submission | null, { layout }: JobOrigin): GraphLayout | null {
-  return layout ?? (submission === null ? null : readLayout(parseOrNull(submission.extraData)))
-}
-
-function parseOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
   }
 }
 

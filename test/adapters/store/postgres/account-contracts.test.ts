@@ -5,6 +5,7 @@ import { testKeyStore } from '../../../contracts/accounts/key-store.ts'
 import { testLimitStore } from '../../../contracts/accounts/limit-store.ts'
 import { testReleasedStore } from '../../../contracts/accounts/released-store.ts'
 import { testUserFileStore } from '../../../contracts/accounts/user-file-store.ts'
+import { testBulkStore } from '../../../contracts/bulk-store.ts'
 import { testProviderKeyStore } from '../../../contracts/calls/provider-key-store.ts'
 import { testBudgetStore } from '../../../contracts/credits/budgets.ts'
 import { testCharges } from '../../../contracts/credits/charges.ts'
@@ -28,6 +29,7 @@ testShareStore(postgresOpener)
 testBuildStore(postgresOpener)
 testArtifactQueue(postgresOpener)
 testScheduleStore(postgresOpener)
+testBulkStore(postgresOpener)
 testProviderKeyStore(postgresOpener)
 testLedgerStore(postgresOpener)
 testBudgetStore(postgresOpener)

@@ -4,6 +4,7 @@ import { testAuditStore } from '../../../contracts/accounts/audit-store.ts'
 import { testKeyStore } from '../../../contracts/accounts/key-store.ts'
 import { testLimitStore } from '../../../contracts/accounts/limit-store.ts'
 import { testUserFileStore } from '../../../contracts/accounts/user-file-store.ts'
+import { testBulkStore } from '../../../contracts/bulk-store.ts'
 import { testProviderKeyStore } from '../../../contracts/calls/provider-key-store.ts'
 import { testBudgetStore } from '../../../contracts/credits/budgets.ts'
 import { testCharges } from '../../../contracts/credits/charges.ts'
@@ -28,6 +29,7 @@ testShareStore(sqliteOpener)
 testBuildStore(sqliteOpener)
 testArtifactQueue(sqliteOpener)
 testScheduleStore(sqliteOpener)
+testBulkStore(sqliteOpener)
 testProviderKeyStore(sqliteOpener)
 testLedgerStore(sqliteOpener)
 testBudgetStore(sqliteOpener)

@@ -1,37 +1,25 @@
 /** The jobs of all accounts: filters and the place in the list are in the address. */
-import { type AskedJobs, cancelAllWaiting, listAllJobs, type OwnedSummary } from '../../../api/admin.ts'
+
+import { type AskedJobs, listAllJobs, type OwnedSummary } from '../../../api/admin.ts'
+import type { BulkKind } from '../../../api/bulk.ts'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../../api/filter.ts'
 import { Icon } from '../../../components/icon.tsx'
 import { jobName, jobTrail } from '../../../components/jobs/job-parts.tsx'
-import { confirm } from '../../../components/overlay/dialog.tsx'
+import { FailureReasons } from '../../../components/many/failure-reasons.tsx'
+import { ManyDeeds } from '../../../components/many/many-deeds.tsx'
+import { ManyStrip } from '../../../components/many/many-strip.tsx'
 import { EmptyState, Loaded, Skeleton, StatusPill } from '../../../components/state.tsx'
 import { type PlainColumn, PlainTable } from '../../../components/table/plain-table.tsx'
-import { Ago, Duration, showToast, Words } from '../../../components/text.tsx'
+import { Ago, Duration, Words } from '../../../components/text.tsx'
 import { hrefOf, query, setQuery } from '../../../routes.ts'
 import { serverNow } from '../../../state/clock.ts'
-import { tell } from '../../../state/deeds.ts'
 import { useResource } from '../../../state/resource.ts'
-import { plural } from '../../../text/format.ts'
 import { toMarkedText } from '../../../text/marks.ts'
 import { FilterBar } from '../../jobs/filter-bar.tsx'
+import { filterWords } from '../../jobs/selection-bar.tsx'
 import { OperatorPage, useServiceEvents } from '../operator-page.tsx'
 
-/** Says how many it will hit, and asks, before anything happens. */
-async function cancelWaiting(asked: AskedJobs): Promise<void> {
-  await tell(async () => {
-    const { count, has_more: hasMore } = await cancelAllWaiting(asked, { now: serverNow(), isDry: true })
-    if (count === 0) return showToast('None of these jobs wait')
-    const isMeant = await confirm({
-      title: `Cancel ${plural(count, 'waiting job')}${hasMore ? ' or more' : ''}?`,
-      text: 'They end at once; what runs goes on. Each cancel is noted in the audit.',
-      deed: `Cancel ${count}`,
-      isDangerous: true,
-    })
-    if (!isMeant) return
-    const done = await cancelAllWaiting(asked, { now: serverNow(), isDry: false })
-    showToast(`${plural(done.count, 'job')} canceled${done.has_more ? '; there are more' : ''}`)
-  })
-}
+const KINDS: readonly BulkKind[] = ['cancel', 'rerun', 'prioritize']
 
 export function AllJobsPage() {
   const filter = readFilter(query.value)
@@ -39,6 +27,7 @@ export function AllJobsPage() {
   const cursor = query.value.get('cursor')
   const asked: AskedJobs = { filter, account }
   const key = `operator jobs ${writeFilter(filter)} ${account} ${cursor}`
+  const words = filterWords(filter)
   const resource = useResource(key, (signal) => listAllJobs(asked, { now: serverNow(), cursor, signal }))
   useServiceEvents(resource)
   return (
@@ -55,13 +44,23 @@ export function AllJobsPage() {
             account: <Words text={account} /> <Icon name="cross" />
           </button>
         )}
-        <button type="button" class="button small danger" onClick={() => void cancelWaiting(asked)}>
-          Cancel those that wait…
-        </button>
+        <ManyDeeds scope="all" choice={{ of: { filter: words }, account }} kinds={KINDS} size="small" />
+        <a class="dim" href={hrefOf('/operator/bulk')}>
+          what was asked of many
+        </a>
       </div>
+      <ManyStrip scope="all" onProgress={resource.reload} />
       <Loaded resource={resource} skeleton={<Skeleton rows={12} />}>
         {({ jobs, next_cursor: next }) => (
           <>
+            <FailureReasons
+              scope="all"
+              jobs={jobs}
+              hasMore={next !== null || cursor !== null}
+              base="/operator/jobs"
+              filter={words}
+              account={account}
+            />
             {jobs.length > 0 && <OwnedJobs label="Jobs of all accounts" jobs={jobs} />}
             {jobs.length === 0 && next === null && <NoJobs asked={asked} />}
             <p class="row">
