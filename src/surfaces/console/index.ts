@@ -39,6 +39,7 @@ import {
 } from './operations/library.ts'
 import { getUsage, listCalls, listModels } from './operations/models.ts'
 import { getThumbnail, listOutputs } from './operations/outputs.ts'
+import { deleteView, getSuggestions, listViews, putView } from './operations/search.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
 
 const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
@@ -136,6 +137,10 @@ const OPERATIONS: readonly Register[] = [
   getForm,
   putForm,
   deleteForm,
+  getSuggestions,
+  listViews,
+  putView,
+  deleteView,
   getUsage,
   listModels,
   listCalls,

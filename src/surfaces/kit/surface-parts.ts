@@ -171,7 +171,7 @@ export interface ConsoleParts {
   /** null: the local kind, which has none. */
   readonly keys: OwnKeys | null
   readonly models: ModelParts
-  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'findOutputs' | 'count'>
+  readonly summaries: Pick<SummaryStore, 'suggest' | 'search' | 'findMany' | 'findDetails' | 'findOutputs' | 'count'>
   readonly estimateWait: EstimateWait
   readonly watchJob: WatchJob
   readonly openContent: OpenContent

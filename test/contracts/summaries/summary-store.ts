@@ -3,7 +3,12 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { toFailureSignature } from '../../../src/domain/jobs/summaries/failure-signature.ts'
-import { type JobSummary, NO_FILTER, type SummaryFilter } from '../../../src/domain/jobs/summaries/summary-store.ts'
+import {
+  type JobSummary,
+  NO_FILTER,
+  type SuggestionWish,
+  type SummaryFilter,
+} from '../../../src/domain/jobs/summaries/summary-store.ts'
 import {
   at,
   DAY_MS,
@@ -99,6 +104,23 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       assert.deepEqual(await ids({ text: 'safetensors', statuses: ['queued'] }), [second])
       assert.deepEqual(await ids({ text: 'nothing of the kind' }), [])
       assert.deepEqual(await ids({ text: '100%_\\' }), [])
+    })
+
+    test('have words that complete what is typed, each once, and only those of their account', async () => {
+      const { accountId, submit } = await newTenant()
+      const { submit: ofOther } = await newTenant()
+      for (const scene of ['1', '12', '2', '12']) await submit({ metadata: { scene, studio: 'a' } })
+      await submit({ recipe: POSTER })
+      await ofOther({ metadata: { secret: 'theirs' } })
+      const suggest = (wish: SuggestionWish, limit = 10) => store().summaries.suggest(accountId, wish, limit)
+      assert.deepEqual(await suggest({ of: 'keys', text: 's' }), ['scene', 'studio'])
+      assert.deepEqual(await suggest({ of: 'keys', text: 'st' }), ['studio'])
+      assert.deepEqual(await suggest({ of: 'keys', text: '' }, 1), ['scene'])
+      assert.deepEqual(await suggest({ of: 'values', key: 'scene', text: '1' }), ['1', '12'])
+      assert.deepEqual(await suggest({ of: 'values', key: 'secret', text: '' }), [])
+      assert.deepEqual(await suggest({ of: 'classes', text: 'ksam' }), ['KSampler'])
+      assert.deepEqual(await suggest({ of: 'weights', text: 'SDXL' }), ['sdxl.safetensors'])
+      assert.deepEqual(await suggest({ of: 'weights', text: 'ksampler' }), [])
     })
 
     test('titles are of jobs, not of recipes: each is found by its own', async () => {

@@ -10,6 +10,7 @@ import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 
 const OUTPUTS = '/outputs'
 const FORM = '/forms/{name}'
+const VIEW = '/views/{name}'
 const save = (text: string) => ({ class_type: 'FakeSave', inputs: { text } })
 
 test('the gallery shows outputs of all jobs, the newest first, by type, in pages', async () => {
@@ -134,6 +135,52 @@ test('forms are saved with every digit, listed, replaced and removed', async () 
   assert.ok((await client.ask('PUT', FORM, '/forms/x', '[]')).status >= 400)
 })
 
+test('filters are saved under a name, listed, replaced and removed, a bounded number of them', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const put = (name: string, query: unknown) => client.ask('PUT', VIEW, `/views/${encodeURIComponent(name)}`, { query })
+  assert.equal((await put('of Anna', 'status=failed&meta.user=anna')).status, 204)
+  assert.equal((await put('of Anna', 'meta.user=anna')).status, 204)
+  assert.deepEqual((await client.ask('GET', '/views')).json.views, [{ name: 'of Anna', query: 'meta.user=anna' }])
+  for (const [name, query] of [
+    ['x', 5],
+    ['x', 'q'.repeat(2001)],
+    ['../x', 'q=1'],
+    ['', 'q=1'],
+  ] as const)
+    assert.ok((await put(name, query)).status >= 400, name)
+  for (let each = 1; each < 50; each += 1) assert.equal((await put(`view ${each}`, 'q=1')).status, 204)
+  assert.equal((await put('one too many', 'q=1')).status, 422)
+  assert.equal((await put('of Anna', 'q=2')).status, 204)
+  assert.equal((await client.ask('DELETE', VIEW, '/views/of%20Anna')).status, 204)
+  assert.equal((await client.ask('DELETE', VIEW, '/views/of%20Anna')).status, 404)
+})
+
+test('a word of a search is completed by what the jobs of the account have', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const fails = { '1': { class_type: 'FakeFail', inputs: {} } }
+  await client.untilStatus(await client.submit(fails, { metadata: { scene: '4321', studio: 'north' } }), 'failed')
+  await client.untilStatus(
+    await client.submit({ '1': save('x') }, { metadata: { scene: '43', note: 'a b' } }),
+    'succeeded',
+  )
+  const suggest = async (text: string) =>
+    (await client.ask('GET', '/suggestions', `/suggestions?text=${encodeURIComponent(text)}`)).json.suggestions
+  assert.deepEqual(await suggest('s'), ['status=', 'since=', 'scene=', 'studio='])
+  assert.deepEqual(await suggest('scene='), ['scene=43', 'scene=4321'])
+  assert.deepEqual(await suggest('scene=432'), ['scene=4321'])
+  assert.deepEqual(await suggest('note='), [])
+  assert.deepEqual(await suggest('status=ca'), ['status=canceling', 'status=canceled'])
+  assert.deepEqual(await suggest('since='), ['since=1h', 'since=24h', 'since=7d', 'since=today'])
+  assert.deepEqual(await suggest('class=fakef'), ['class=FakeFail'])
+  assert.deepEqual(await suggest('pool=d'), ['pool=default'])
+  assert.equal((await suggest('code=')).length, 1)
+  assert.deepEqual(await suggest('nowhere'), [])
+  assert.deepEqual(await suggest('@='), [])
+  assert.equal((await client.ask('GET', '/suggestions', `/suggestions?text=${'x'.repeat(201)}`)).status, 422)
+})
+
 test('nothing of another account is shown', async () => {
   await using shared = await startShared()
   const [ann, bob] = [await shared.account('ann'), await shared.account('bob')]
@@ -141,11 +188,17 @@ test('nothing of another account is shown', async () => {
   const id = await client.submit({ '1': save('x') })
   await client.untilStatus(id, 'succeeded')
   await client.ask('PUT', FORM, '/forms/mine', '{}')
+  await client.ask('PUT', VIEW, '/views/mine', { query: 'q=1' })
+  await client.submit({ '1': save('y') }, { metadata: { secret: 'theirs' } })
   const [{ asset_id: asset }] = (await client.ask('GET', OUTPUTS)).json.outputs
   const other = createConsoleClient(shared.url, bob.key)
   assert.deepEqual((await other.ask('GET', OUTPUTS)).json.outputs, [])
   assert.deepEqual((await other.ask('GET', '/forms')).json.forms, [])
   assert.equal((await other.ask('GET', FORM, '/forms/mine')).status, 404)
+  assert.deepEqual((await other.ask('GET', '/views')).json.views, [])
+  assert.equal((await other.ask('DELETE', VIEW, '/views/mine')).status, 404)
+  for (const text of ['secr', 'secret=', 'class='])
+    assert.deepEqual((await other.ask('GET', '/suggestions', `/suggestions?text=${text}`)).json.suggestions, [])
   assert.equal((await other.ask('GET', '/thumbnails/{asset}', `/thumbnails/${asset}`)).status, 404)
   assert.equal((await other.ask('GET', '/jobs/{id}/outputs.zip', `/jobs/${id}/outputs.zip`)).status, 404)
 })

@@ -1,15 +1,23 @@
 /** Commands by name: every place, models and saved forms, what can be done, and a search for jobs with whatever was typed. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { toSearchAddress } from '../../api/filter.ts'
-import { listForms } from '../../api/jobs.ts'
+import { listAccounts } from '../../api/admin.ts'
+import { ApiError } from '../../api/client.ts'
+import { listEndpoints } from '../../api/endpoints.ts'
+import { readFilter, toSearchAddress } from '../../api/filter.ts'
+import { listForms, listJobs } from '../../api/jobs.ts'
 import { listModels } from '../../api/models.ts'
+import { listViews } from '../../api/search.ts'
 import { isHelpOpen, isPaletteOpen } from '../../keys/keys.ts'
 import { navigate } from '../../routes.ts'
+import { serverNow } from '../../state/clock.ts'
 import { isPaused, setPaused } from '../../state/live/live.ts'
 import { theme } from '../../state/preferences.ts'
 import { session } from '../../state/session.ts'
 import { toMarkedText } from '../../text/marks.ts'
+import { jobName } from '../jobs/job-parts.tsx'
 import { Dialog } from '../overlay/dialog.tsx'
+import { statusWord } from '../state.tsx'
+import { shortId } from '../text.tsx'
 import { PLACES } from './nav-bar.tsx'
 
 interface Command {
@@ -36,6 +44,7 @@ function commands(): Command[] {
       'Usage of all accounts': '/operator/usage',
       'New account': '/operator/accounts?new=1',
     }),
+    { label: 'Many jobs', hint: 'go to', run: () => navigate('/bulk') },
     { label: 'Failed jobs', hint: 'go to', run: () => navigate('/jobs?status=failed') },
     { label: 'Running jobs', hint: 'go to', run: () => navigate('/jobs?status=running') },
     { label: 'Waiting jobs', hint: 'go to', run: () => navigate('/jobs?status=queued') },
@@ -64,34 +73,74 @@ function commands(): Command[] {
   ]
 }
 
-/** Of the account, asked for when the palette is opened; without an answer they are left out. */
+/** Names that the service knows, asked for when the palette is opened; what is not answered is left out, and what may not be seen is not asked for. */
 async function askNames(): Promise<readonly Command[]> {
-  const hasModels = session.value?.features.models === true
-  const [forms, models] = await Promise.all([
-    listForms().then(
-      (answer) => answer.forms,
-      () => [],
-    ),
-    hasModels ? listModels().catch(() => []) : [],
+  const { value: current } = session
+  if (current === null) return []
+  const { features, signed_in: hasAccount, operator } = current
+  const or = <Value,>(question: Promise<readonly Value[]>) => question.catch((): readonly Value[] => [])
+  const [forms, views, models, endpoints, accounts] = await Promise.all([
+    or(hasAccount ? listForms().then((answer) => answer.forms) : Promise.resolve([])),
+    or(hasAccount ? listViews().then((answer) => answer.views) : Promise.resolve([])),
+    or(hasAccount && features.models ? listModels() : Promise.resolve([])),
+    or(hasAccount ? listEndpoints(null).then((answer) => answer.endpoints) : Promise.resolve([])),
+    or(operator && features.accounts ? listAccounts().then((answer) => answer.accounts) : Promise.resolve([])),
   ])
+  const go = (label: string, hint: string, to: string): Command => ({ label, hint, run: () => navigate(to) })
   return [
-    ...forms.map(({ name }) => ({
-      label: name,
-      hint: 'form',
-      run: () => navigate(`/run/${encodeURIComponent(name)}`),
-    })),
-    ...models.map(({ id }) => ({ label: id, hint: 'model', run: () => navigate(`/models/${id}`) })),
+    ...forms.map(({ name }) => go(name, 'form', `/run/${encodeURIComponent(name)}`)),
+    ...views.map(({ name, query }) => go(name, 'view', `/jobs?${query}`)),
+    ...endpoints.map(({ name }) => go(name, 'endpoint', `/endpoints/${encodeURIComponent(name)}`)),
+    ...accounts.map(({ id, name }) => go(id === name ? id : `${name} (${id})`, 'account', `/operator/accounts/${id}`)),
+    ...models.map(({ id }) => go(id, 'model', `/models/${id}`)),
   ]
+}
+
+const TYPING_MS = 200
+const MIN_TYPED = 2
+const JOBS_SHOWN = 5
+
+/** Jobs that have what is typed, as the search of the list finds them. */
+function useFoundJobs(text: string): readonly Command[] {
+  const [found, setFound] = useState<readonly Command[]>([])
+  useEffect(() => {
+    setFound([])
+    const typed = text.trim()
+    if (typed.length < MIN_TYPED || session.value?.signed_in !== true) return
+    const abort = new AbortController()
+    const timer = setTimeout(async () => {
+      try {
+        const filter = readFilter(new URLSearchParams({ q: typed }))
+        const options = { now: serverNow(), limit: JOBS_SHOWN, signal: abort.signal }
+        const { jobs } = await listJobs(filter, options)
+        if (!abort.signal.aborted)
+          setFound(
+            jobs.map((job) => ({
+              label: `${jobName(job)} · ${statusWord(job.status).toLowerCase()} · ${shortId(job.id)}`,
+              hint: 'job',
+              run: () => navigate(`/jobs/${job.id}`),
+            })),
+          )
+      } catch (error) {
+        if (!(error instanceof ApiError) && !abort.signal.aborted) throw error
+      }
+    }, TYPING_MS)
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }, [text])
+  return found
 }
 
 const MOST_NAMES = 20
 
-function find(text: string, names: readonly Command[]): readonly Command[] {
+function find(text: string, names: readonly Command[], jobs: readonly Command[]): readonly Command[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
   const fits = ({ label }: Command) => words.every((word) => label.toLowerCase().includes(word))
   const found = commands().filter(fits)
   if (text.trim() === '') return found
-  found.push(...names.filter(fits).slice(0, MOST_NAMES))
+  found.push(...names.filter(fits).slice(0, MOST_NAMES), ...jobs)
   const search = {
     label: `Search jobs for “${text.trim()}”`,
     hint: 'find',
@@ -106,7 +155,7 @@ export function CommandPalette() {
   const field = useRef<HTMLInputElement>(null)
   const list = useRef<HTMLUListElement>(null)
   const [names, setNames] = useState<readonly Command[]>([])
-  const found = find(text, names)
+  const found = find(text, names, useFoundJobs(text))
   const close = () => {
     isPaletteOpen.value = false
   }
@@ -145,7 +194,7 @@ export function CommandPalette() {
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={found.length > 0 ? `palette-${at}` : undefined}
-        placeholder="A place, a model, a saved form, or what to do"
+        placeholder="A place, a job, an endpoint, a model, or what to do"
         value={text}
         onInput={(event) => {
           setText(event.currentTarget.value)

@@ -1,6 +1,8 @@
 /** Search, how live the page is, who is here and what is left to spend. */
-import { useRef } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
+import { ApiError } from '../../api/client.ts'
 import { toSearchAddress } from '../../api/filter.ts'
+import { suggest } from '../../api/search.ts'
 import { isPaletteOpen, useKeys } from '../../keys/keys.ts'
 import { lazy } from '../../lazy.tsx'
 import { hrefOf, navigate, path, query } from '../../routes.ts'
@@ -96,6 +98,7 @@ function LiveDot() {
 /** Finds jobs by an id, `key=value`, a metadata value, an error code, a node class or a weights file; an id leads to its job. */
 function SearchBox() {
   const field = useRef<HTMLInputElement>(null)
+  const { offered, onTyped } = useSuggestions()
   useKeys({
     '/': () => {
       field.current?.focus()
@@ -118,11 +121,45 @@ function SearchBox() {
         placeholder="Search jobs: id, scene=4321, error, node, weights"
         value={path.value === '/jobs' ? (query.value.get('q') ?? '') : ''}
         spellcheck={false}
+        list="search-words"
+        onInput={(event) => onTyped(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === 'Escape') field.current?.blur()
         }}
       />
+      <datalist id="search-words">
+        {offered.map((words) => (
+          <option key={words} value={words} />
+        ))}
+      </datalist>
       <kbd aria-hidden="true">/</kbd>
     </form>
   )
+}
+
+const TYPING_MS = 150
+
+/** How what is typed may go on: the last word, with what stands before it. */
+function useSuggestions() {
+  const [offered, setOffered] = useState<readonly string[]>([])
+  const asked = useRef({ timer: 0, abort: new AbortController() })
+  function onTyped(text: string): void {
+    clearTimeout(asked.current.timer)
+    asked.current.abort.abort()
+    const abort = new AbortController()
+    const at = text.lastIndexOf(' ') + 1
+    const timer = window.setTimeout(() => void ask(text.slice(0, at), text.slice(at), abort.signal), TYPING_MS)
+    asked.current = { timer, abort }
+  }
+  /** Without an answer the search is as good as without suggestions. */
+  async function ask(before: string, word: string, signal: AbortSignal): Promise<void> {
+    if (word === '') return setOffered([])
+    try {
+      const words = await suggest(word, signal)
+      if (!signal.aborted) setOffered(words.map((each) => before + each))
+    } catch (error) {
+      if (!(error instanceof ApiError) && !signal.aborted) throw error
+    }
+  }
+  return { offered, onTyped }
 }

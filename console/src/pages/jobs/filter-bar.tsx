@@ -7,6 +7,7 @@ import { Dialog } from '../../components/overlay/dialog.tsx'
 import { Words } from '../../components/text.tsx'
 import { hrefOf, query, setQuery } from '../../routes.ts'
 import { formatCount } from '../../text/format.ts'
+import { SavedViews } from './saved-views.tsx'
 
 const GROUPS: readonly { readonly label: string; readonly statuses: readonly JobStatus[] }[] = [
   { label: 'Waiting', statuses: ['queued'] },
@@ -78,6 +79,7 @@ export function FilterBar({ filter, counts, base = '/jobs' }: FilterBarProps) {
         {pairs.map(([key, value]) => (
           <FilterChip key={key} label={`${key}=${value}`} onRemove={() => setQuery({ [`meta.${key}`]: null })} />
         ))}
+        {base === '/jobs' && <SavedViews filter={filter} />}
         <button type="button" class="button small" onClick={() => setAdding(true)}>
           <Icon name="plus" /> Filter
         </button>

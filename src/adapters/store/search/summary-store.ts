@@ -30,6 +30,7 @@ import { findServiceTerms, findTerms } from './find-terms.ts'
 import { mergeWalks, type PageKey, type Walk } from './merge-walks.ts'
 import { isPlain, type SearchPlan, toSearchPlan } from './search-plan.ts'
 import { type OwnedName, toServicePlan } from './service-plan.ts'
+import { suggest } from './suggestions.ts'
 import { findDatedSummaries, findDetails, findListedOutputs, findSummaries } from './summary-rows.ts'
 
 /** An entry of an index. */
@@ -243,6 +244,7 @@ export function defineSummaries(walks: SearchWalks): DefinedStore<SummarySteps> 
       const ended = yield* all(ENDED_COUNTS, { from, to })
       return { ...noCounts(), ...Object.fromEntries(ended.map(({ status, jobs }) => [status, jobs])) }
     }),
+    suggest: read(suggest),
     sweepRecipes: chore(
       function* (now, limit) {
         return yield* run(SWEEP, { now, limit })

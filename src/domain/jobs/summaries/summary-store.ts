@@ -131,6 +131,12 @@ export type StatusCounts = Readonly<Record<JobStatus, number>>
 /** Whose jobs are looked at: those of one account, or, for the operator alone, of all. */
 export type SummaryScope = string | null
 
+/** What somebody may be about to type: `text` is how it begins, or a part of a class or a weights file. */
+export type SuggestionWish =
+  | { readonly of: 'keys'; readonly text: string }
+  | { readonly of: 'classes' | 'weights'; readonly text: string }
+  | { readonly of: 'values'; readonly key: string; readonly text: string }
+
 export interface SummaryStore {
   /** Over all accounts a text is not looked for among metadata. */
   search(scope: SummaryScope, query: SummaryQuery): Promise<SummaryPage>
@@ -145,6 +151,8 @@ export interface SummaryStore {
   count(scope: SummaryScope, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
   /** How many jobs of all accounts came to each end from the one time until the other. Those that never began are told as expired only. */
   countEnded(from: Date, to: Date): Promise<StatusCounts>
+  /** Words that the account's jobs have, each once, a bounded number of them. */
+  suggest(accountId: string, wish: SuggestionWish, limit: number): Promise<readonly string[]>
   /** Removes recipes that no job has any more; returns how many. */
   sweepRecipes(now: Date, limit: number): Promise<number>
 }
