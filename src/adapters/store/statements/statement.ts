@@ -26,16 +26,18 @@ export function toRows(
   name: string,
   records: readonly Readonly<Record<string, string | number | Date | null>>[],
 ): Values {
-  const toPlain = (value: string | number | Date | null) => (value instanceof Date ? value.getTime() : value)
-  const plain = records.map((record) =>
-    Object.fromEntries(Object.entries(record).map(([column, value]) => [column, toPlain(value)])),
-  )
-  const columns = Object.keys(plain[0] ?? {})
-  const lists = Object.fromEntries(
-    columns.map((column) => [`${name}.${column}`, plain.map((record) => record[column])]),
-  )
-  // Asked for by SQLite alone: of many long texts it costs time.
-  return Object.defineProperty(lists, name, { enumerable: true, get: () => JSON.stringify(plain) }) as Values
+  const columns = Object.keys(records[0] ?? {})
+  const plain = records.map((record) => {
+    const row: Record<string, Stored> = {}
+    for (const column of columns) {
+      const value = record[column]
+      row[column] = value instanceof Date ? value.getTime() : (value ?? null)
+    }
+    return row
+  })
+  const values: Record<string, unknown> = { [name]: plain }
+  for (const column of columns) values[`${name}.${column}`] = plain.map((row) => row[column])
+  return values as Values
 }
 
 /** A text with numbered places, and the names of the values that belong there. */
@@ -44,11 +46,21 @@ interface Compiled {
   readonly names: readonly string[]
 }
 
+/** The statement where some lists have one element each: that is the value of the place, and SQLite has no JSON to read. */
+export interface CompiledAlone extends Compiled {
+  /** The lists by their places. */
+  readonly lists: ReadonlyMap<string, string>
+}
+
+interface CompiledForSqlite extends Compiled {
+  readonly alone: CompiledAlone | null
+}
+
 export interface Command {
   /** Unique in the program, such as `jobs.find`; empty for one that is made for a single use and not kept prepared on a server. */
   readonly name: string
   /** null: nothing is to be done there. */
-  readonly compiled: Readonly<Record<Dialect, Compiled | null>>
+  readonly compiled: { readonly sqlite: CompiledForSqlite | null; readonly postgres: Compiled | null }
 }
 
 export interface Query<Row> extends Command {
@@ -82,6 +94,22 @@ const SQLITE: Words = {
   greatest: (one, other) => `max(${one}, ${other})`,
   least: (one, other) => `min(${one}, ${other})`,
   lock: () => '',
+}
+
+/** Words of SQLite for lists of one element each. Puts into `lists` which those are, by their places. */
+function aloneWords(lists: Map<string, string>): Words {
+  return {
+    ...SQLITE,
+    isIn(expression, list) {
+      lists.set(`${list.slice(1)}.only`, list.slice(1))
+      return `${expression} = ${list}.only`
+    },
+    rows(list, columns) {
+      const names = Object.keys(columns)
+      for (const name of names) lists.set(`${list.slice(1)}.${name}`, `${list.slice(1)}.${name}`)
+      return `(SELECT ${names.map((name) => `${list}.${name} AS ${name}`)})`
+    },
+  }
 }
 
 const POSTGRES: Words = {
@@ -122,7 +150,7 @@ const statements = new Map<string, Command>()
 
 /** A statement without rows: it tells how many it changed. Made once, when its module is loaded. */
 export function command(name: string, text: Text): Command {
-  return register({ name, compiled: { sqlite: compile(text, SQLITE), postgres: compile(text, POSTGRES) } })
+  return register({ name, compiled: compileBoth(text) })
 }
 
 export function query<Fields extends Columns>(
@@ -130,7 +158,7 @@ export function query<Fields extends Columns>(
   shape: Shape<Fields>,
   text: Text,
 ): Query<RowOf<Shape<Fields>>> {
-  return register({ name, shape, compiled: { sqlite: compile(text, SQLITE), postgres: compile(text, POSTGRES) } })
+  return register({ name, shape, compiled: compileBoth(text) })
 }
 
 function register<Made extends Command>(made: Made): Made {
@@ -151,6 +179,17 @@ export function listStatements(): readonly Command[] {
 
 // Not a cast (`::`), and not inside a word such as 'job:%'.
 const PLACE = /(?<![:\w]):([a-z][A-Za-z0-9]*(?:\.[A-Za-z_]+)?)/g
+
+function compileBoth(text: Text): Command['compiled'] {
+  const sqlite = compile(text, SQLITE)
+  return { sqlite: sqlite && { ...sqlite, alone: compileAlone(text) }, postgres: compile(text, POSTGRES) }
+}
+
+function compileAlone(text: Text): CompiledAlone | null {
+  const lists = new Map<string, string>()
+  const compiled = compile(text, aloneWords(lists))
+  return compiled === null || lists.size === 0 ? null : { ...compiled, lists }
+}
 
 function compile(text: Text, words: Words): Compiled | null {
   const written = write(text, words)

@@ -53,19 +53,20 @@ test('every statement finds its rows through an index', () => {
   // What walks everything on purpose, asked for by an operator: a check of the ledger, and how many jobs wait. Whether their modules
   // are loaded depends on the tests before this one.
   const others = listStatements().filter(({ name }) => !/^(ledgerCheck\..*|deployments\.count)$/.test(name))
-  for (const { compiled } of others) if (compiled.sqlite !== null) database.statements.add(compiled.sqlite.text)
+  for (const { compiled } of others)
+    for (const form of [compiled.sqlite, compiled.sqlite?.alone]) if (form) database.statements.add(form.text)
   const statements = [...database.statements].filter((sql) => !sql.trim().startsWith('PRAGMA'))
   assert.ok(statements.length > 50)
-  const walks = statements.flatMap((sql) =>
-    database
-      .prepare(`EXPLAIN QUERY PLAN ${sql}`)
-      .all()
-      .map(({ detail }) => String(detail))
-      .filter(
-        (detail) => detail.startsWith('SCAN') && ![...MAY_BE_WALKED, IS_NO_TABLE].some((each) => each.test(detail)),
-      )
-      .map((detail) => `${detail}: ${sql}`),
-  )
+  const walks = statements.flatMap((sql) => {
+    const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()
+    const details = plan.map(({ detail }) => String(detail))
+    // Whatever such a part of the statement reads has lines of its own.
+    const ownParts = details.flatMap((detail) => /^(?:CO-ROUTINE|MATERIALIZE) (\w+)$/.exec(detail)?.[1] ?? [])
+    return details
+      .filter((detail) => detail.startsWith('SCAN') && !ownParts.includes(detail.slice('SCAN '.length)))
+      .filter((detail) => ![...MAY_BE_WALKED, IS_NO_TABLE].some((each) => each.test(detail)))
+      .map((detail) => `${detail}: ${sql}`)
+  })
   assert.deepEqual(walks, [])
   database.close()
 })
