@@ -5,7 +5,7 @@ import type { Log } from '../../lib/log.ts'
 import type { Sealer } from '../../lib/sealer.ts'
 import { openPictures as openSharpPictures } from '../adapters/pictures/sharp.ts'
 import type { AssetsConfig } from '../config/blocks/assets-config.ts'
-import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
+import { forAccount, type PerAccount } from '../domain/accounts/limits/tiers.ts'
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/asset-content.ts'
 import { createStoreBlob, HELD_MS, toLaterClock } from '../domain/assets/blob-store.ts'
 import { createCollect, createSweepOrphans } from '../domain/assets/collect-assets.ts'
@@ -16,6 +16,10 @@ import { createUploadAsset } from '../domain/assets/create/upload-asset.ts'
 import { createAdmitFields } from '../domain/assets/create/upload-fields.ts'
 import { createUploadPolicy } from '../domain/assets/create/upload-policy.ts'
 import { createTakeGivenFiles, type FetchInput } from '../domain/assets/given-files.ts'
+import { type AddToLibrary, createAddToLibrary } from '../domain/assets/library/add-to-library.ts'
+import { createFileImports, type FileImports } from '../domain/assets/library/import-files.ts'
+import { createLibrary, type Library } from '../domain/assets/library/library.ts'
+import type { InstalledWeights } from '../domain/assets/library/library-entry.ts'
 import { createNamedFiles } from '../domain/assets/named-files.ts'
 import type { Pictures } from '../domain/assets/pictures.ts'
 import { createFinishUpload } from '../domain/assets/resumable/finish-upload.ts'
@@ -27,7 +31,10 @@ import {
 import { createUploadLeases } from '../domain/assets/resumable/upload-leases.ts'
 import { createStorageQuota } from '../domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../domain/assets/weights/model-placement.ts'
+import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import { createTakeFiles } from '../domain/endpoints/input-files.ts'
+import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
+import type { ListedWeight } from '../domain/engine/weights/weight-files.ts'
 import type { Store } from '../domain/store.ts'
 import type { OpenedBlobs } from './storage/open-blobs.ts'
 
@@ -40,6 +47,8 @@ interface AssetParts {
   /** null: nothing can be sealed, so nothing goes to the storage directly. */
   readonly sealer: Sealer | null
   readonly fetchInput: FetchInput
+  /** What engines of the common pool have is shown in libraries. */
+  readonly directory: Pick<EngineDirectory, 'weights'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -63,7 +72,10 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   const uploadAsset = createUploadAsset({ ...shared, uploads, keys })
   const takeGivenFiles = createTakeGivenFiles({ ...shared, uploads, quota, fetchInput, ticker: systemTicker })
   const { directUploads } = blobs
+  const assetFromHash = createAssetFromHash(shared)
+  const library = openLibrary({ ...parts, uploadAsset, assetFromHash, admitFields: createAdmitFields(shared) })
   return {
+    library,
     quota,
     uploadAsset,
     takeGivenFiles,
@@ -77,7 +89,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     resumable: createResumable(store, { ...shared, uploadAsset, quota, maxBytes: maxUploadBytes }),
     sweepUploads: createSweepUploads({ ...shared, store: store.uploads, partials: blobs.partials }),
     assetFromPath: createAssetFromPath({ uploadAsset, hostFiles: opened.hostFiles }),
-    assetFromHash: createAssetFromHash(shared),
+    assetFromHash,
     hasBlob: createHasBlob(shared),
     findAsset: createFindAsset(shared),
     openContent: createOpenContent(shared),
@@ -87,7 +99,37 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     namedFiles: createNamedFiles({ ...shared, uploads }),
     collect: createCollect({ ...shared, log, graceMs: config.blobGraceMs }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
+    [Symbol.asyncDispose]: () => library.imports[Symbol.asyncDispose](),
   }
+}
+
+interface OpenedLibrary {
+  readonly library: Library
+  readonly add: AddToLibrary
+  readonly imports: FileImports
+}
+
+type LibraryDeps = Pick<AssetParts, 'store' | 'fetchInput' | 'maxUploadBytes' | 'directory' | 'clock' | 'log'> &
+  Pick<Parameters<typeof createAddToLibrary>[0], 'uploadAsset' | 'assetFromHash' | 'admitFields'>
+
+function openLibrary({ store, directory, maxUploadBytes, ...deps }: LibraryDeps): OpenedLibrary {
+  const { assets } = store
+  const installed = () => toInstalled(directory.weights(DEFAULT_POOL))
+  const library = createLibrary({ ...deps, store: store.library, assets, installed })
+  const add = createAddToLibrary({ ...deps, library, assets })
+  const imports = createFileImports({
+    ...{ ...deps, store: store.imports, library, add, newId: newUuidV4, ticker: systemTicker },
+    maxBytesOf: (accountId) => forAccount(maxUploadBytes, accountId),
+  })
+  return { library, add, imports }
+}
+
+/** Each file once, whichever engines have it. */
+function toInstalled(weights: readonly ListedWeight[]): readonly InstalledWeights[] {
+  const files = new Map<string, InstalledWeights>()
+  for (const { folder, name, sizeBytes } of weights)
+    if (folder !== null && !files.has(`${folder}/${name}`)) files.set(`${folder}/${name}`, { folder, name, sizeBytes })
+  return [...files.values()]
 }
 
 type ResumableParts = Omit<Parameters<typeof createFinishUpload>[0], 'store'> &

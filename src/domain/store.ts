@@ -8,6 +8,8 @@ import type { KeyStore } from './accounts/keys/key-store.ts'
 import type { UserFileStore } from './accounts/user-files.ts'
 import type { AssetStore } from './assets/asset-store.ts'
 import type { BlobIndex } from './assets/blob-index.ts'
+import type { ImportStore } from './assets/library/import-store.ts'
+import type { LibraryStore } from './assets/library/library-store.ts'
 import type { UploadStore } from './assets/resumable/upload-store.ts'
 import type { BudgetStore } from './credits/budgets/budget-store.ts'
 import type { LedgerStore } from './credits/ledger.ts'
@@ -130,6 +132,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly schedules: ScheduleStore
   readonly artifacts: ArtifactQueue
   readonly uploads: UploadStore
+  readonly library: LibraryStore
+  readonly imports: ImportStore
   /** No other process has this store open, and none can open it before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean
   /** The time by which leases and windows are measured: the same for every process. */

@@ -59,6 +59,10 @@ export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): Su
       shared !== null &&
       ((await store.accounts.findUse(accountId))?.running ?? 0) >= shared.limitsOf(accountId).concurrentJobs,
     assets: assets.namedFiles,
+    library: {
+      ...assets.library,
+      chooseId: shared === null ? asChosen : withinAccount,
+    },
     pictures: openPictures(),
     userFiles: createUserFiles({ store: store.userFiles, clock }),
     content: {

@@ -12,7 +12,10 @@ import { project, readJson } from './sources.ts'
 const RELEASED = 'test/fixtures/released/spec'
 
 /** Changes that break nobody, though they look like it: what `findBreaks` says, and why it is none. */
-const HARMLESS: readonly (readonly [change: string, why: string])[] = []
+const HARMLESS: readonly (readonly [change: string, why: string])[] = [
+  ['GET /api/assets answers 200 now', 'it answered nothing but that it is not offered'],
+  ['GET /api/tags answers 200 now', 'it answered nothing but that it is not offered'],
+]
 
 const majorOf = ({ info }: Contract) => Number.parseInt(info.version, 10)
 

@@ -45,7 +45,8 @@ const MALFORMED_JOBS = ['invalid_request', 'invalid_metadata_filter', 'metadata_
 const EXPLAINED_JOBS =
   /^not_before (must be in|is too far)|^expires_queued_after (is too far|must end after)|^move needs|^only_waiting is for|^priority must be given|^filter\.like must be the id|^cursor |^path |^the URL is too long|^metadata as one text must have at most|^items .* its table(?:$|,)|^deployment is no deployment|^value must |^time_zone must |^cron (must|has|names)|^workflow must be given|^inputs belong|^(endpoint|workflow) cannot be run|^name must be one line|^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|must have no control characters|^file_path (must have at most|cannot be a models)/
 const MALFORMED_PROMPT = ['no_prompt', 'invalid_prompt_id', 'invalid_request']
-const EXPLAINED_LEGACY = /this is not a picture|^original_ref /
+const EXPLAINED_LEGACY =
+  /this is not a picture|^original_ref |^metadata_filter |^user_metadata must|^tags (must have|must be JSON|must not|cannot|must name)|^nothing to change|^file_path |^name must|^after is not/
 // What is wrong with a definition is told by field, and documented in words.
 const MALFORMED_FLAT = ['INVALID_REQUEST']
 const MALFORMED_ADMIN = ['invalid_request', 'invalid_field']
@@ -110,7 +111,7 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
         isMalformed: ({ status, json }) =>
           status === 400 &&
           (json?.error?.type === undefined
-            ? !EXPLAINED_LEGACY.test(json?.message ?? '')
+            ? json?.code !== 'UNSUPPORTED_SOURCE' && !EXPLAINED_LEGACY.test(json?.message ?? '')
             : MALFORMED_PROMPT.includes(json.error.type) && !/in use already/.test(json.error.message)),
       },
       {

@@ -66,6 +66,8 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly webhooks: Store['webhooks']
   readonly batches: Store['batches']
   readonly uploads: Store['uploads']
+  readonly library: Store['library']
+  readonly imports: Store['imports']
   readonly endpoints: Store['endpoints']
   readonly runLimits: Store['runLimits']
   readonly budgets: Store['budgets']

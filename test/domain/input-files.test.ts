@@ -11,7 +11,7 @@ let rig: Awaited<ReturnType<typeof openInputRig>>
 before(async () => {
   rig = await openInputRig({
     fetchInput: async (url) => ({
-      contentType: 'image/png',
+      ...{ contentType: 'image/png', sizeBytes: null, fileName: null, finalUrl: url },
       body: inOneChunk(url.endsWith('.png') ? pngHead(50, 50) : Buffer.from('<html>')),
       async [Symbol.asyncDispose]() {},
     }),

@@ -4,6 +4,7 @@
  * serve the credentials of machines, nor this service itself. Every redirect is judged like a first address.
  * Messages name the host and never what it was resolved to: a name that leads nowhere and one that leads inside look the same.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Ticker } from '../../../lib/clock.ts'
 import { ExchangeError } from '../../../lib/outbound/exchange.ts'
@@ -78,12 +79,14 @@ export function openFetchInput(options: FetchInputOptions): OpenedFetchInput {
     const toFailure = (error: unknown) => asFailure(error, host, both)
     const late = () => giveUp(`no answer came within ${FIRST_BYTE_MS / 1000} s`)
     let endWait = () => {}
+    let finalUrl = url
     const ask = () =>
       fetcher.fetch(url, {
         ...{ signal: both, headTimeMs: MAX_TIMER_MS, bodyTimeMs: MAX_TIMER_MS, maxBytes, mayStream: () => true },
         ...{ allowedHosts: null, headersFor },
         check(to, from) {
           check(to, from)
+          finalUrl = to.href
           endWait()
           endWait = ticker.after(FIRST_BYTE_MS, late)
         },
@@ -96,10 +99,11 @@ export function openFetchInput(options: FetchInputOptions): OpenedFetchInput {
       })
       // Also while nobody reads it, its end must not be a defect.
       const body = (answer.body as Readable).on('error', () => {})
-      const fault = findFault(answer.status, answer.headers['content-encoding'])
-      if (fault === null) return toFetched(body, answer.headers['content-type'] ?? '', { ticker, giveUp, toFailure })
+      const { status, headers: said } = answer
+      const fault = findFault(status, said['content-encoding'])
+      if (fault === null) return { ...toFetched(body, { ticker, giveUp, toFailure }), ...toFacts(said), finalUrl }
       body.destroy()
-      throw new GivenFileError('fetch_failed', `${host}: ${fault}`)
+      throw new GivenFileError('fetch_failed', `${host}: ${fault}`, status === 200 ? null : status)
     } catch (error) {
       throw toFailure(error)
     } finally {
@@ -121,7 +125,19 @@ interface BodyWatch {
   toFailure(error: unknown): unknown
 }
 
-function toFetched(body: Readable, contentType: string, { ticker, giveUp, toFailure }: BodyWatch) {
+/** What the headers of an answer say of a file. */
+function toFacts(said: IncomingHttpHeaders) {
+  const length = said['content-length'] ?? ''
+  const disposition = said['content-disposition'] ?? ''
+  const named = /;\s*filename="?([^";]{1,1024})"?/i.exec(disposition)?.[1]?.trim() ?? ''
+  return {
+    contentType: said['content-type'] ?? '',
+    sizeBytes: /^\d{1,15}$/.test(length) ? Number(length) : null,
+    fileName: named === '' ? null : named,
+  }
+}
+
+function toFetched(body: Readable, { ticker, giveUp, toFailure }: BodyWatch) {
   let bytes = 0
   const endWatch = ticker.every(LEAST_EACH_MS, () => {
     if (bytes < LEAST_BYTES) giveUp('its server sends less than 10 KB per second')
@@ -138,7 +154,6 @@ function toFetched(body: Readable, contentType: string, { ticker, giveUp, toFail
     }
   }
   return {
-    contentType,
     body: read(),
     async [Symbol.asyncDispose]() {
       endWatch()

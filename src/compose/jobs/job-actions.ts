@@ -257,6 +257,7 @@ function createChores(
     ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat, bus }) : []),
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.collect({ signal }) },
     { name: 'sweep-uploads', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.sweepUploads({ signal }) },
+    { name: 'sweep-imports', runs: 'once', everyMs: 60 * MINUTE_MS, run: () => assets.library.imports.sweep() },
     { name: 'sweep-build-blobs', runs: 'once', everyMs: 60 * MINUTE_MS, run: sweepBlobs },
     { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: sweepJobCache },
     { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: collectWhenIdle },

@@ -134,9 +134,9 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
   const addresses = { listening: listening.promise, internalUrl: bus.address }
-  const inputUrls = openInputUrls(config, { ...addresses, secrets, network, version: options.version })
-  const { fetchInput } = opening.use(inputUrls)
-  const assets = createAssetActions(config.assets, { ...base, ...callers, sealer, fetchInput })
+  const urlParts = { ...addresses, secrets, network, version: options.version }
+  const { fetchInput } = opening.use(openInputUrls(config, urlParts))
+  const assets = opening.use(createAssetActions(config.assets, { ...base, ...callers, ...engines, sealer, fetchInput }))
   const signingKeys = await openKeysOf(config, secrets, { store, sealer })
   const common = { secrets, signingKeys, version: options.version, clock, log }
   const webhooks = opening.use(

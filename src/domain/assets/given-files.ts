@@ -27,11 +27,14 @@ export type FileFault =
 /** The message completes a sentence that begins with what the file is for: "photo: the file is text/html". */
 export class GivenFileError extends Error {
   readonly fault: FileFault
+  /** The status of its server's answer, where that is the fault. */
+  readonly answered: number | null
 
-  constructor(fault: FileFault, message: string) {
+  constructor(fault: FileFault, message: string, answered: number | null = null) {
     super(message)
     this.name = 'GivenFileError'
     this.fault = fault
+    this.answered = answered
   }
 }
 
@@ -54,11 +57,17 @@ interface FetchOptions {
   readonly signal: AbortSignal
 }
 
-interface FetchedFile extends AsyncDisposable {
+export interface FetchedFile extends AsyncDisposable {
   /** To be read once. */
   readonly body: AsyncIterable<Uint8Array>
-  /** As its server says; not to be trusted. */
+  // What its server says, which is not to be trusted.
   readonly contentType: string
+  /** null: it does not say. */
+  readonly sizeBytes: number | null
+  /** null: it does not say. */
+  readonly fileName: string | null
+  /** Where the redirects led. */
+  readonly finalUrl: string
 }
 
 /** Gets the bytes behind an address that a caller gave, from where the operator allows it. Throws GivenFileError. */

@@ -55,7 +55,7 @@ export interface NamedFiles {
   /** The newest record of the account over each of these bytes, by hash. */
   findManyByHash(accountId: string, hashes: readonly string[]): Promise<ReadonlyMap<string, Asset>>
   /** Throws `output_unavailable` when the record is there and its bytes are not. */
-  open(asset: Asset, range?: ByteRange): Promise<Readable>
+  open(asset: Pick<Asset, 'hash' | 'sizeBytes'>, range?: ByteRange): Promise<Readable>
   /** Names in a folder, the newest first, at most `limit`. */
   list(accountId: string, folder: FileFolder | `models/${string}`, limit: number): Promise<readonly Asset[]>
 }

@@ -16,6 +16,9 @@ import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import type { UserFiles } from '../../domain/accounts/user-files.ts'
 import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
+import type { AddToLibrary } from '../../domain/assets/library/add-to-library.ts'
+import type { FileImports } from '../../domain/assets/library/import-files.ts'
+import type { Library } from '../../domain/assets/library/library.ts'
 import type { NamedFiles } from '../../domain/assets/named-files.ts'
 import type { Pictures } from '../../domain/assets/pictures.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
@@ -102,6 +105,7 @@ export interface SurfaceParts {
   /** Whether the account runs as many jobs as it may at a time. */
   readonly isAtLimit: (accountId: string) => Promise<boolean>
   readonly assets: NamedFiles
+  readonly library: LibraryParts
   readonly pictures: Pictures
   readonly userFiles: UserFiles
   readonly content: {
@@ -124,6 +128,15 @@ export interface SurfaceParts {
 }
 
 export type CreateSurface = (parts: SurfaceParts) => Surface
+
+/** The files of an account as a library. */
+interface LibraryParts {
+  readonly library: Library
+  readonly add: AddToLibrary
+  readonly imports: Pick<FileImports, 'look' | 'begin' | 'take' | 'find' | 'cancel' | 'onMoved'>
+  /** Ids that callers choose for their files. */
+  readonly chooseId: ChooseJobId
+}
 
 // What the console is given beside the parts of every optional surface: who is signed in, and what this service offers.
 

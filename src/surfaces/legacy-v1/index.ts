@@ -24,8 +24,10 @@ import { AnnouncedFiles } from './files/announced-files.ts'
 import { createAnswerError, createAnswerPromptError } from './legacy-errors.ts'
 import { type Api, createApi, deprecationHeaders, type OperationDeps } from './legacy-operation.ts'
 import { accountStanding } from './operations/account-standing.ts'
+import { assetById, assetContent, countAssetTags, listAssets } from './operations/asset-library.ts'
 import { cancelJobs, getJob, getJobAssets, getJobStatus, listJobs } from './operations/jobs.ts'
-import { getModels, getViewMetadata } from './operations/models.ts'
+import { getModelPreview, getModels, getViewMetadata } from './operations/models.ts'
+import { importAssets, postAsset } from './operations/new-assets.ts'
 import { getObjectInfo } from './operations/object-info.ts'
 import { getPrompt, isPromptSubmit, postPrompt } from './operations/prompts.ts'
 import { getHistory, getHistoryV2, getQueue, postHistory, postInterrupt, postQueue } from './operations/queue.ts'
@@ -40,10 +42,11 @@ import {
   loadContract,
   logs,
 } from './operations/server-info.ts'
-import { postUploadImage, postUploadMask } from './operations/uploads.ts'
+import { getMaskLayers, postUploadImage, postUploadMask } from './operations/uploads.ts'
 import { userdata, userSettings, users } from './operations/userdata.ts'
 import { getVideoMetadata, getView } from './operations/view.ts'
 import { createExtraDataMemory } from './prompts/prompt-extra-data.ts'
+import { importMessage } from './ws/asset-news.ts'
 import { createJobClients, type JobClients, toClientId } from './ws/client-news.ts'
 import { createLogReaders } from './ws/log-news.ts'
 import { Sockets, type SocketsOptions } from './ws/sockets.ts'
@@ -71,11 +74,13 @@ export function createSurface(parts: SurfaceParts): Surface {
     features,
     logReaders: createLogReaders(),
     newPromptId: createUuidV7(() => clock.now().getTime()),
+    tell: (accountId, message) => sockets.tell(accountId, message),
     callerOf: guard.knownOf,
     accountOf: (request) => guard.knownOf(request).accountId,
   }
   const { jobClients, logReaders } = deps
   const sockets = openSockets(parts, { answerError, jobClients, logReaders, features: () => features })
+  const stopImportNews = parts.library.imports.onMoved((task) => sockets.tell(task.accountId, importMessage(task)))
   let methodsOf: MethodsOf = () => []
 
   function register(app: FastifyInstance): void {
@@ -106,9 +111,10 @@ export function createSurface(parts: SurfaceParts): Surface {
     },
     allowedMethods,
     answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
-    ...sockets,
+    ...sockets.part,
     drain() {
-      sockets.drain()
+      stopImportNews()
+      sockets.part.drain()
       announcedFiles[Symbol.dispose]()
     },
   }
@@ -133,6 +139,7 @@ function toFeatures({ limits }: SurfaceParts): object {
     max_upload_size: limits.maxUploadBytes,
     extension: {},
     node_replacements: true,
+    // The editor then reads its lists of files from the history and the folders of models.
     assets: false,
     // Every caller is already signed in, and there is no account at another service.
     show_signin_button: false,
@@ -163,6 +170,7 @@ const OPERATIONS = [
   getObjectInfo,
   postUploadImage,
   postUploadMask,
+  getMaskLayers,
   getView,
   getViewMetadata,
   getVideoMetadata,
@@ -170,6 +178,13 @@ const OPERATIONS = [
   getSystemStats,
   getFeatures,
   getModels,
+  getModelPreview,
+  listAssets,
+  countAssetTags,
+  assetById,
+  assetContent,
+  postAsset,
+  importAssets,
   userSettings,
   users,
   userdata,
@@ -196,7 +211,7 @@ type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
 function openSockets(
   parts: SurfaceParts,
   { answerError, features, jobClients, logReaders }: OpenSocketsOptions,
-): SocketPart {
+): { readonly part: SocketPart; readonly tell: Sockets['tell'] } {
   const { gate, jobs, bus, clock, log } = parts
   const deprecation = deprecationHeaders('/ws', gate.mountPrefix)
   const sockets = new Sockets({
@@ -222,7 +237,8 @@ function openSockets(
     answerHeaders: Object.entries(deprecation).flat(),
     accountConnections: parts.accountConnections,
   })
-  return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: () => sockets.close() }
+  const part = { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: () => sockets.close() }
+  return { part, tell: (accountId, message) => sockets.tell(accountId, message) }
 }
 
 // As many as one look reads. An account with more has news of the others soon.

@@ -25,6 +25,8 @@ export interface OperationDeps extends SurfaceParts {
   readonly features: object
   readonly logReaders: LogReaders
   readonly newPromptId: NewId
+  /** A message for every socket of the account in this process. */
+  tell(accountId: string, message: string): void
   callerOf(request: FastifyRequest): Caller
   accountOf(request: FastifyRequest): string
 }

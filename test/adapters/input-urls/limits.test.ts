@@ -91,8 +91,8 @@ test('a body that trickles is given up, and leaves nothing', async () => {
 
 test('all files of a request have a minute together, whatever their servers do', async () => {
   let begun = 0
-  const never: FetchInput = async (_url, { signal }) => ({
-    contentType: '',
+  const never: FetchInput = async (finalUrl, { signal }) => ({
+    ...{ contentType: '', sizeBytes: null, fileName: null, finalUrl },
     body: (async function* () {
       begun++
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('cut'))))

@@ -21,6 +21,7 @@ import { runLimitStore } from './jobs/run-bounds.ts'
 import { keyStore } from './key-store.ts'
 import { budgetStore } from './ledger/budget-counts.ts'
 import { ledgerStore } from './ledger/ledger-store.ts'
+import { importStore, libraryStore } from './library-store.ts'
 import { metaSteps } from './meta-store.ts'
 import { nodeStore } from './node-store.ts'
 import { providerKeyStore } from './provider-keys.ts'
@@ -48,10 +49,12 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   endpointStore,
   engineRegistry,
   glances,
+  importStore,
   jobSteps,
   keySteps,
   keyStore,
   ledgerStore,
+  libraryStore,
   metaSteps,
   nodeStore,
   providerKeyStore,

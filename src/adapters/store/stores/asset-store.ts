@@ -11,7 +11,7 @@ import { addRecords, removeRecords } from './account-storage.ts'
 import { findKnownBlobs, type OfferedBlob, offerBlobs, type Retired, retireBlobs } from './blob-references.ts'
 import { claimKeys, findHolders } from './idempotency-store.ts'
 
-const record = shape({ ...omit(asset, 'seq', 'subfolder').fields, jobId: nullable(text()) })
+const record = shape({ ...omit(asset, 'seq', 'subfolder', 'note').fields, jobId: nullable(text()) })
 const SHARED = 'seq, id, account_id, hash, size_bytes, content_type, file_path'
 const UPLOAD_COLUMNS = `${SHARED}, tags, created_at, expires_at, NULL::text AS job_id`
 const OUTPUT_COLUMNS = `${SHARED}, '[]' AS tags, created_at, expires_at, job_id::text AS job_id`
@@ -133,7 +133,7 @@ const RENEW = query('assets.renew', record, ({ either }) => {
      UPDATE asset SET seq = nextval('asset_seq'), ${longest} FROM same WHERE id = same_id RETURNING ${UPLOAD_COLUMNS}`,
   )
 })
-const minted = omit(asset, 'seq', 'subfolder', 'jobId')
+const minted = omit(asset, 'seq', 'subfolder', 'jobId', 'note')
 const INSERT = command('assets.insert', `${insertInto(asset, minted)} ON CONFLICT (id) DO NOTHING`)
 
 function* mint({ asset: wanted, keyClaim, mustOwnHash }: MintRequest): Steps<MintOutcome> {

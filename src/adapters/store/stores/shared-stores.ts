@@ -22,6 +22,7 @@ import type { SubmitSteps } from './jobs/submits.ts'
 import { keyStore } from './key-store.ts'
 import { budgetStore } from './ledger/budget-counts.ts'
 import { ledgerStore } from './ledger/ledger-store.ts'
+import { importStore, libraryStore } from './library-store.ts'
 import { createMetaStore } from './meta-store.ts'
 import { nodeStore } from './node-store.ts'
 import { providerKeyStore } from './provider-keys.ts'
@@ -36,6 +37,8 @@ type SharedNames =
   | ('batches' | 'accounts' | 'keys' | 'calls' | 'requests' | 'audit' | 'userFiles' | 'nodes' | 'engines' | 'webhooks')
   | (
       | 'uploads'
+      | 'library'
+      | 'imports'
       | 'endpoints'
       | 'runLimits'
       | 'schedules'
@@ -65,6 +68,8 @@ export function createSharedStores(open: OpenStore, { clock, submits }: SharedPa
     engines: open(engineRegistry),
     webhooks: createWebhookStore(open),
     uploads: open(uploadStore),
+    library: open(libraryStore),
+    imports: open(importStore),
     endpoints: open(endpointStore),
     runLimits: open(runLimitStore),
     schedules: open(scheduleStore),

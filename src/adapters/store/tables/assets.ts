@@ -1,5 +1,7 @@
 /** Assets, their bytes, and uploads that can be continued. */
 import type { UploadFields } from '../../../domain/assets/create/upload-fields.ts'
+import type { ImportError, ImportStatus } from '../../../domain/assets/library/import-store.ts'
+import type { AssetNote } from '../../../domain/assets/library/library-store.ts'
 import { bytes, integer, json, moment, nullable, only, stays, table, text, uuid } from './table.ts'
 
 /** In SQLite outputs of jobs are here as well, and have a job; in Postgres they have a table of their own. */
@@ -16,6 +18,7 @@ export const asset = table('asset', ['seq'], {
   createdAt: moment(),
   expiresAt: nullable(moment()),
   jobId: only('sqlite', nullable(text())),
+  note: nullable(json<AssetNote>()),
 })
 
 export const output = table(
@@ -37,9 +40,25 @@ export const output = table(
     subfolder: nullable(text()),
     createdAt: moment(),
     expiresAt: moment(),
+    note: nullable(json<AssetNote>()),
   },
   { only: 'postgres' },
 )
+
+export const assetImport = table('asset_import', ['id'], {
+  id: text(),
+  accountId: text(),
+  url: text(),
+  name: text(),
+  status: text<ImportStatus>(),
+  bytesTotal: nullable(integer()),
+  bytesDone: integer(),
+  assetId: nullable(text()),
+  error: nullable(json<ImportError>()),
+  createdAt: moment(),
+  changedAt: moment(),
+  expiresAt: moment(),
+})
 
 export const accountStorage = table('account_storage', ['accountId'], { accountId: text(), bytes: integer() })
 

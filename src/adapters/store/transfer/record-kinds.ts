@@ -1,7 +1,7 @@
 /** What a move carries, from the descriptions of the tables: all of their columns but those with a reason to stay. */
 import type { RecordKind } from '../../../domain/transfer/record-kinds.ts'
 import * as accounts from '../tables/accounts.ts'
-import { accountStorage, asset, blobCandidate, output, resumableUpload } from '../tables/assets.ts'
+import { accountStorage, asset, assetImport, blobCandidate, output, resumableUpload } from '../tables/assets.ts'
 import { build, buildArtifact, buildBlob, buildBlobUse, buildLog, buildRelease } from '../tables/builds.ts'
 import { bulkAction, bulkItem } from '../tables/bulk-actions.ts'
 import { providerKey, routerAccount, routerCall, routerInput, routerResult } from '../tables/calls.ts'
@@ -118,6 +118,7 @@ const KINDS = [
   tableKind('webhook_delivery', webhookDelivery),
   tableKind('webhook_attempt', webhookAttempt),
   tableKind('resumable_upload', resumableUpload),
+  tableKind('asset_import', assetImport),
   { ...tableKind('account_storage', accountStorage), isDerived: true },
 ]
 

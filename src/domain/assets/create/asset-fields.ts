@@ -12,9 +12,8 @@ const TAG_MAX_LENGTH = 128
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are exactly what is refused
 const CONTROL = /[\x00-\x1f\x7f-\x9f]/
 
-export function readContentType(text: string): string {
-  if (!isMediaType(text))
-    throw invalidField('content_type', 'must be a media type such as image/png, of at most 255 characters')
+export function readContentType(text: string, field = 'content_type'): string {
+  if (!isMediaType(text)) throw invalidField(field, 'must be a media type such as image/png, of at most 255 characters')
   return text
 }
 

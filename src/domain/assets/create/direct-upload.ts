@@ -183,7 +183,7 @@ function createCompleteOnce({ directUploads, uploadAsset, assets, clock }: Direc
 
 /** What would be refused in the end is refused before the client sends gigabytes. */
 function checkFields(fields: UploadFields, now: Date): void {
-  readFilePath(fields.filePath)
+  if (fields.filePath !== null) readFilePath(fields.filePath)
   readContentType(fields.contentType)
   readTags(fields.tags)
   readExpiry(fields.expiresInSeconds, { now, defaultMs: null })

@@ -48,7 +48,7 @@ export interface ModelPath {
   readonly name: string
 }
 
-export interface FilePath {
+interface FilePath {
   readonly path: string
   /** null for everything that is not below `models/`. */
   readonly model: ModelPath | null

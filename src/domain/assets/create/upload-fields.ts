@@ -2,10 +2,11 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import type { ModelPlacement } from '../weights/model-placement.ts'
 import { readContentType, readExpiry, readTags } from './asset-fields.ts'
-import { type FilePath, readFilePath } from './file-path.ts'
+import { type ModelPath, readFilePath } from './file-path.ts'
 
 export interface UploadFields {
-  readonly filePath: string
+  /** null: in no folder. */
+  readonly filePath: string | null
   readonly contentType: string
   /** Plain lower-case hex. */
   readonly expectedHash: string | null
@@ -13,7 +14,9 @@ export interface UploadFields {
   readonly expiresInSeconds: number | null
 }
 
-export type AdmittedFields = Omit<UploadFields, 'filePath'> & { readonly filePath: FilePath }
+export type AdmittedFields = Omit<UploadFields, 'filePath'> & {
+  readonly filePath: { readonly path: string | null; readonly model: ModelPath | null }
+}
 
 /** Throws ServiceError. */
 export type AdmitFields = (fields: UploadFields) => Promise<AdmittedFields>
@@ -23,9 +26,11 @@ interface AdmitFieldsDeps {
   readonly clock: Clock
 }
 
+const NOWHERE = { path: null, model: null }
+
 export function createAdmitFields({ placement, clock }: AdmitFieldsDeps): AdmitFields {
   return async function admitFields(fields) {
-    const filePath = readFilePath(fields.filePath)
+    const filePath = fields.filePath === null ? NOWHERE : readFilePath(fields.filePath)
     const admitted = { ...fields, contentType: readContentType(fields.contentType), tags: readTags(fields.tags) }
     readExpiry(fields.expiresInSeconds, { now: clock.now(), defaultMs: null })
     if (filePath.model !== null) await placement.admit(filePath.model)

@@ -19,6 +19,8 @@ interface MultipartOptions {
 export interface MultipartForm {
   /** By name: at first what came before the file, and all of them once the file has ended. */
   readonly fields: ReadonlyMap<string, readonly string[]>
+  /** As its sender calls it; null: it does not. */
+  readonly fileName: string | null
   /** To be read once. Giving up in the middle abandons the form. */
   readonly file: AsyncIterable<Uint8Array>
   /** To be called when the file will not be read: the rest of the request is then left alone. */
@@ -43,8 +45,10 @@ export async function readMultipart(request: IncomingMessage, options: Multipart
   try {
     await reader.skipPreamble(FORM_AROUND_MAX_BYTES)
     const fields = new Map<string, string[]>()
-    if (!(await readFields(reader, fields, options))) throw invalid(options.fileField, 'is missing')
-    return { fields, file: readFile(reader, fields, options), abandon: () => reader.close() }
+    const file = await readFields(reader, fields, options)
+    if (file === null) throw invalid(options.fileField, 'is missing')
+    const { fileName } = file
+    return { fields, fileName, file: readFile(reader, fields, options), abandon: () => reader.close() }
   } catch (error) {
     reader.close()
     throw toFormRefusal(error)
@@ -69,19 +73,19 @@ export function openFormChunks(request: IncomingMessage): AsyncIterator<Buffer> 
   }
 }
 
-/** True at the beginning of the file, false at the end of the form. */
+/** The head of the file at its beginning, null at the end of the form. */
 async function readFields(
   reader: FormReader,
   fields: Map<string, string[]>,
   options: MultipartOptions,
-): Promise<boolean> {
+): Promise<PartHead | null> {
   const count = () => fields.values().reduce((sum, values) => sum + values.length, 0)
   for (;;) {
     const head = await nextPart(reader, options)
-    if (head === null) return false
+    if (head === null) return null
     if (head.isFile) {
       if (head.name !== options.fileField) throw invalid(head.name, 'is not expected as a file part')
-      return true
+      return head
     }
     if (count() >= options.maxFields) throw invalid(options.fileField, 'comes with too many other parts')
     addField(fields, head.name, await readField(reader, head.name, options), options)
@@ -104,7 +108,7 @@ async function* readFile(
 ): AsyncGenerator<Uint8Array> {
   try {
     yield* reader.streamBody()
-    if (await readFields(reader, fields, options)) throw invalid(options.fileField, 'may be sent only once')
+    if ((await readFields(reader, fields, options)) !== null) throw invalid(options.fileField, 'may be sent only once')
     await reader.skipEpilogue(FORM_AROUND_MAX_BYTES)
   } catch (error) {
     throw toFormRefusal(error)
@@ -116,12 +120,12 @@ async function* readFile(
 async function nextPart(
   reader: FormReader,
   { fileField }: MultipartOptions,
-): Promise<{ readonly name: string; readonly isFile: boolean } | null> {
+): Promise<(PartHead & { readonly isFile: boolean }) | null> {
   const head = await reader.nextHead(PART_HEAD_MAX_BYTES)
   if (head === null) return null
   const { name, fileName } = readPartHead(head)
   // A part with a file name is a file; so is the file part, should it come without one.
-  return { name, isFile: name === fileField || fileName !== null }
+  return { name, fileName, isFile: name === fileField || fileName !== null }
 }
 
 /** Throws `invalid_request` for a part without a name. */

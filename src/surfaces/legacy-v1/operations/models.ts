@@ -3,9 +3,12 @@
  * names; where a file lies on a disk is never told.
  */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { Asset } from '../../../domain/assets/asset.ts'
+import { GivenFileError, isDataUrl, readDataUrl } from '../../../domain/assets/given-files.ts'
+import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { FOLDERS_WITHOUT_WEIGHTS, MODEL_FOLDERS } from '../../../domain/workflows/model-folders.ts'
-import { collectBytes } from '../files/file-names.ts'
+import { collectBytes, MAX_PICTURE_BYTES } from '../files/file-names.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../legacy-operation.ts'
 
 const MAX_FILES = 1000
@@ -82,35 +85,95 @@ function listedBy(catalog: NodeCatalog, folder: string): readonly string[] {
   return Array.isArray(choices) ? choices.filter((choice) => typeof choice === 'string') : []
 }
 
-/** The `__metadata__` of a safetensors file that the account has uploaded. */
 const LENGTH_BYTES = 8
 const MAX_HEADER_BYTES = 32 * 1024 * 1024
 
+/** The `__metadata__` of a safetensors file that the account has uploaded. */
 export function getViewMetadata(api: Api, { assets, accountOf }: OperationDeps): void {
   api.both('GET', '/view_metadata/:folder', 'assets:read', async (request, reply) => {
     const name = queryOf(request).get('filename') ?? ''
     const path = `models/${paramOf(request, 'folder')}/${name}`
     const asset = name.endsWith('.safetensors') ? await assets.findUpload(accountOf(request), path) : null
-    if (asset === null) throw noMetadata()
-    const read = async (start: number, length: number) =>
-      collectBytes(await assets.open(asset, { start, end: start + length - 1 }), length)
-    if (asset.sizeBytes < LENGTH_BYTES) throw noMetadata()
-    const length = Number((await read(0, LENGTH_BYTES)).readBigUInt64LE())
-    if (length === 0 || length > MAX_HEADER_BYTES || length + LENGTH_BYTES > asset.sizeBytes) throw noMetadata()
-    return sendJson(reply, readMetadata((await read(LENGTH_BYTES, length)).toString('utf8')))
+    const metadata = asset === null ? null : await readMetadata(assets, asset)
+    if (metadata === null) throw new ServiceError('not_found', 'there is no model of this name with metadata')
+    return sendJson(reply, metadata)
   })
 }
 
-function readMetadata(header: string): object {
+type Metadata = Readonly<Record<string, unknown>>
+
+/** null: it is no safetensors file, or has none. */
+async function readMetadata(assets: NamedFiles, asset: Asset): Promise<Metadata | null> {
+  const read = async (start: number, length: number) =>
+    collectBytes(await assets.open(asset, { start, end: start + length - 1 }), length)
+  if (asset.sizeBytes < LENGTH_BYTES) return null
+  const length = Number((await read(0, LENGTH_BYTES)).readBigUInt64LE())
+  if (length === 0 || length > MAX_HEADER_BYTES || length + LENGTH_BYTES > asset.sizeBytes) return null
   try {
-    const { __metadata__: metadata } = JSON.parse(header) as { readonly __metadata__?: unknown }
-    if (typeof metadata === 'object' && metadata !== null) return metadata
-  } catch {
-    // A file that is no safetensors file has no metadata either.
+    const header = JSON.parse((await read(LENGTH_BYTES, length)).toString('utf8')) as {
+      readonly __metadata__?: unknown
+    }
+    const { __metadata__: metadata } = header
+    return typeof metadata === 'object' && metadata !== null ? (metadata as Metadata) : null
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
   }
-  throw noMetadata()
 }
 
-function noMetadata(): ServiceError {
-  return new ServiceError('not_found', 'there is no model of this name with metadata')
+// Where makers of weights put a picture into the header of their file.
+const THUMBNAILS = ['modelspec.thumbnail', 'thumbnail', 'image', 'icon'] as const
+const PREVIEW = { format: 'webp', quality: 90 } as const
+
+/** A picture of a model that the account has uploaded: the one that its owner chose, or the one in the file. */
+export function getModelPreview(api: Api, { assets, library, pictures, accountOf }: OperationDeps): void {
+  /** Clients put `.webp` in the place of the file's ending, or behind it. */
+  async function findModel(accountId: string, folder: string, asked: string): Promise<Asset | null> {
+    const base = asked.replace(/\.webp$/i, '')
+    const name = base.endsWith('.safetensors') ? base : `${base}.safetensors`
+    return assets.findUpload(accountId, `models/${folder}/${name}`)
+  }
+
+  async function readChosen(accountId: string, model: Asset): Promise<Uint8Array | null> {
+    try {
+      const { previewId } = await library.library.find(accountId, model.id)
+      if (previewId === null) return null
+      const { hash, sizeBytes } = await library.library.find(accountId, previewId)
+      if (hash === null || sizeBytes === null) return null
+      return await collectBytes(await assets.open({ hash, sizeBytes }), MAX_PICTURE_BYTES)
+    } catch (error) {
+      // Whatever it was, it is gone.
+      if (error instanceof ServiceError && ['not_found', 'output_unavailable'].includes(error.refusal)) return null
+      throw error
+    }
+  }
+
+  async function readOwn(model: Asset): Promise<Uint8Array | null> {
+    const metadata = await readMetadata(assets, model)
+    const url = THUMBNAILS.map((name) => metadata?.[name]).find(
+      (value) => typeof value === 'string' && isDataUrl(value),
+    )
+    if (typeof url !== 'string') return null
+    try {
+      return readDataUrl(url).bytes
+    } catch (error) {
+      if (error instanceof GivenFileError) return null
+      throw error
+    }
+  }
+
+  api.both('GET', '/experiment/models/preview/:folder/:index/:filename', 'assets:read', async (request, reply) => {
+    const accountId = accountOf(request)
+    const model =
+      paramOf(request, 'index') === '0'
+        ? await findModel(accountId, paramOf(request, 'folder'), paramOf(request, 'filename'))
+        : null
+    const bytes = model === null ? null : ((await readChosen(accountId, model)) ?? (await readOwn(model)))
+    if (bytes === null) throw new ServiceError('not_found', 'there is no picture of this model')
+    const picture = await pictures.preview(bytes, PREVIEW)
+    return reply
+      .header('content-type', picture.contentType)
+      .header('cache-control', 'private, no-cache')
+      .send(picture.bytes)
+  })
 }

@@ -99,13 +99,6 @@ export function getWs(api: Api): void {
 }
 
 const EMPTY_MAPS = ['/workflow_templates', '/i18n', '/global_subgraphs']
-const ASSETS_DISABLED = {
-  error: {
-    code: 'SERVICE_DISABLED',
-    message: 'The asset API of this version is not offered; use /api/v2/assets.',
-    details: {},
-  },
-}
 
 /** Routes that clients call when they start, and whose answer never changes. */
 export function fixedAnswers(api: Api, { limits, editorScripts }: OperationDeps): void {
@@ -117,8 +110,10 @@ export function fixedAnswers(api: Api, { limits, editorScripts }: OperationDeps)
     await readLooseJson(request, limits.maxBodyBytes)
     return sendJson(reply, {})
   })
-  for (const path of ['/assets', '/tags'])
-    api.apiOnly('GET', path, 'assets:read', async (_request, reply) => sendJson(reply, ASSETS_DISABLED, 503))
+  // The list above has none that could be named.
+  api.both('GET', '/global_subgraphs/:id', 'any_scope', async () => {
+    throw new ServiceError('not_found', 'there is no subgraph with this id')
+  })
   api.both('GET', '/health', 'any_scope', async (_request, reply) => sendText(reply, 200, 'OK'))
 }
 

@@ -18,11 +18,12 @@ import {
   collectBytes,
   leavesFolder,
   MAX_PICTURE_BYTES,
+  readAnnotated,
   readFolder,
   toBaseName,
   toSubfolder,
 } from '../files/file-names.ts'
-import { type Api, type OperationDeps, sendJson } from '../legacy-operation.ts'
+import { type Api, type OperationDeps, queryOf, sendJson } from '../legacy-operation.ts'
 
 /** Takes a file in under the name that the caller gives it, or the next free one. */
 export function postUploadImage(api: Api, { assets, accountOf }: OperationDeps): void {
@@ -70,6 +71,30 @@ export function postUploadMask(api: Api, { assets, pictures, accountOf }: Operat
     const received = await assets.receive([bytes], { accountId })
     const asset = await received.place({ accountId, ...target, contentType })
     return sendJson(reply, { name: nameOf(asset), subfolder, type: target.folder })
+  })
+}
+
+// What the mask editor saves, all with the time of the save in their names.
+const LAYER = /^clipspace-(mask|paint|painted|painted-masked)-(\d{1,20})\.png$/
+const LAYERS = ['mask', 'paint', 'painted', 'painted-masked'] as const
+
+/** The pictures that the mask editor saved together with this one. */
+export function getMaskLayers(api: Api, { assets, accountOf }: OperationDeps): void {
+  api.apiOnly('GET', '/files/mask-layers', 'assets:read', async (request, reply) => {
+    const accountId = accountOf(request)
+    const given = queryOf(request).get('filename') ?? ''
+    if (given === '') throw invalidField('filename', 'is missing')
+    const { name } = readAnnotated(given)
+    const time = LAYER.exec(toBaseName(name))?.[2]
+    const find = async (layer: (typeof LAYERS)[number]) => {
+      const filename = `clipspace-${layer}-${time}.png`
+      const asset = await assets.find(accountId, { folder: 'input', name: filename, subfolder: '' })
+      return asset === null ? null : filename
+    }
+    const [mask, paint, painted, masked] = time === undefined ? [] : await Promise.all(LAYERS.map(find))
+    if ([mask, paint, painted, masked].every((layer) => layer == null))
+      throw new ServiceError('not_found', 'there are no layers of a mask with this name')
+    return sendJson(reply, { mask, paint, painted, painted_masked: masked })
   })
 }
 

@@ -31,7 +31,7 @@ function specified(): string[] {
 
 test('the registered routes are the specified ones', () => {
   const api = createApi({ route: () => undefined } as never)
-  registerRoutes(api, { gate: { hasCredentials: true } } as OperationDeps)
+  registerRoutes(api, { gate: { hasCredentials: true }, library: {}, console: {} } as OperationDeps)
   assert.deepEqual(api.routes.toSorted(), specified().sort())
 })
 
@@ -56,6 +56,8 @@ test('answers have the specified shapes', async () => {
     ['JobDetail', `/api/jobs/${id}`],
     ['JobStatus', `/api/job/${id}/status`],
     ['ObjectInfo', '/object_info'],
+    ['AssetList', '/api/assets'],
+    ['TagCounts', '/api/tags'],
   ]
   for (const [schema, path] of answers) {
     const validate = ajv.compile({ $ref: `spec#/components/schemas/${schema}` })

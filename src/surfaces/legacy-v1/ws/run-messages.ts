@@ -233,7 +233,7 @@ const MAX_SHOWN_EXECUTED = 1000
 /** The terminal size that is reported to clients; there is no terminal. */
 export const TERMINAL_SIZE = { cols: 80, rows: 24 }
 
-function toMessage(type: string, data: object): string {
+export function toMessage(type: string, data: object): string {
   return `{"type":"${type}","data":${JSON.stringify(data)}}`
 }
 

@@ -143,6 +143,11 @@ export class Sockets {
     return { open: this.#connections.size, ...this.#counts }
   }
 
+  /** A message for every socket of the account. */
+  tell(accountId: string, message: string): void {
+    this.#channels.get(accountId)?.say((batch) => batch.addText(message))
+  }
+
   /** Closes every socket; new ones are refused. */
   close(): void {
     this.#isClosed = true

@@ -1,5 +1,6 @@
 import { testAccountStore } from '../../../contracts/accounts/account-store.ts'
 import { testIdempotencyStore } from '../../../contracts/accounts/idempotency-store.ts'
+import { testLibraryStore } from '../../../contracts/assets/library-store.ts'
 import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
 import { testJobStoreQueue } from '../../../contracts/job-store/job-store-queue.ts'
@@ -12,6 +13,7 @@ import { postgresOpener } from './temporary-store.ts'
 testAccountStore(postgresOpener)
 testBatchStore(postgresOpener)
 testIdempotencyStore(postgresOpener)
+testLibraryStore(postgresOpener)
 testRunRecordStore(postgresOpener)
 testSummaryStore(postgresOpener)
 testUploadStore(postgresOpener)

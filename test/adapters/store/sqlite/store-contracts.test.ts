@@ -4,6 +4,7 @@ import { testDeploymentStore } from '../../../contracts/accounts/deployment-stor
 import { testIdempotencyStore } from '../../../contracts/accounts/idempotency-store.ts'
 import { testReleasedStore } from '../../../contracts/accounts/released-store.ts'
 import { testAssetStore } from '../../../contracts/assets/asset-store.ts'
+import { testLibraryStore } from '../../../contracts/assets/library-store.ts'
 import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
 import { testJobStoreQueue } from '../../../contracts/job-store/job-store-queue.ts'
@@ -18,6 +19,7 @@ testAssetStore(sqliteOpener)
 testBatchStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
 testJobStoreQueue(sqliteOpener)
+testLibraryStore(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testSummaryStore(sqliteOpener)
 testUploadStore(sqliteOpener)

@@ -41,7 +41,7 @@ const SELECTS: Readonly<Record<string, Select | undefined>> = {
   output: () => `
     SELECT id, seq, account_id, job_id, position, CASE WHEN position IS NOT NULL THEN node_id END AS node_id,
       CASE WHEN position IS NOT NULL THEN name END AS name, CASE WHEN position IS NOT NULL THEN type END AS type,
-      content_type, size_bytes, hash, file_path, subfolder, created_at, expires_at
+      content_type, size_bytes, hash, file_path, subfolder, created_at, expires_at, note
     FROM output`,
   account_storage: () => 'SELECT account_id, bytes FROM account_storage WHERE bytes <> 0',
 }

@@ -14,13 +14,13 @@ const ownMeta = OWN_META.map((key) => `'${key}'`).join(', ')
 const QUERIES: Readonly<Record<string, RecordQuery | undefined>> = {
   meta: { select: `SELECT key, value FROM meta WHERE key NOT IN (${ownMeta})` },
   asset: {
-    select: `SELECT id, seq, account_id, hash, size_bytes, content_type, file_path, subfolder, tags, created_at, expires_at
+    select: `SELECT id, seq, account_id, hash, size_bytes, content_type, file_path, subfolder, tags, created_at, expires_at, note
       FROM asset WHERE job_id IS NULL`,
   },
   output: {
     select: `SELECT asset.id, asset.seq, asset.account_id, asset.job_id, listed.position, listed.node_id,
         listed.name, listed.type, asset.content_type, asset.size_bytes, asset.hash, asset.file_path, asset.subfolder,
-        asset.created_at, asset.expires_at
+        asset.created_at, asset.expires_at, asset.note
       FROM asset LEFT JOIN job ON job.id = asset.job_id
       LEFT JOIN job_output AS listed ON listed.seq = job.seq AND listed.asset_id = asset.id
       WHERE asset.job_id IS NOT NULL`,
@@ -134,8 +134,8 @@ const WRITERS: Readonly<Record<string, ((database: DatabaseSync, kind: RecordKin
     const at = (name: string) => columns.indexOf(name)
     const insertAsset = database.prepare(`
       INSERT INTO asset
-        (id, seq, account_id, job_id, content_type, size_bytes, hash, file_path, subfolder, created_at, expires_at, tags)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]')`)
+        (id, seq, account_id, job_id, content_type, size_bytes, hash, file_path, subfolder, created_at, expires_at, note, tags)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]')`)
     const insertOutput = database.prepare(`
       INSERT INTO job_output (seq, position, asset_id, node_id, name, type, content_type, size_bytes, hash)
       SELECT seq, ?3, ?2, ?4, ?5, ?6, ?7, ?8, ?9 FROM job WHERE id = ?1`)

@@ -19,11 +19,14 @@ export interface ForeignData {
   readonly hashes: readonly Named[]
   /** The id of a saved workflow. */
   readonly saved: Named
+  /** Ids of files in the library. */
+  readonly assets: readonly Named[]
 }
 
 /** Names that the other account uses. The same names with `nobody` in them do not exist. */
 export const NAMES = {
   image: 'theirs.png',
+  mask: 'clipspace-mask-1.png',
   output: 'theirs-output.png',
   preview: 'theirs-preview.png',
   weights: 'theirs.safetensors',
@@ -84,12 +87,22 @@ export async function createForeignData({ app, other }: World): Promise<ForeignD
     chosen: { title: 'the name of a job', foreign: chosen, unknown: crypto.randomUUID() },
     hashes: [{ title: 'bytes', foreign: json.assets[0].hash, unknown: `blake3:${'5'.repeat(64)}` }],
     saved: { title: 'a saved workflow', foreign: saved, unknown: crypto.randomUUID() },
+    assets: await findAssets(other),
   }
+}
+
+async function findAssets(other: Tenant): Promise<readonly Named[]> {
+  const { json } = must(await other.call('/api/assets'), 200)
+  return json.assets.map(({ id, tags }: { readonly id: string; readonly tags: readonly string[] }) => ({
+    ...{ title: `a file of ${tags[0]}`, foreign: id, unknown: crypto.randomUUID() },
+  }))
 }
 
 async function makeFiles(other: Tenant): Promise<void> {
   const image = toForm('/upload/image', 'bytes of the other', {})
   must(await other.call(image.path, image), 200)
+  const layer = toForm('/upload/image', 'a mask of the other', { fileName: NAMES.mask })
+  must(await other.call(layer.path, layer), 200)
   must(await other.call(`/userdata/${NAMES.file}`, { method: 'POST', body: '{}' }), 200)
   must(await other.call('/settings', { method: 'POST', body: JSON.stringify({ [NAMES.setting]: 1 }) }), 200)
   // The account itself finds all of it.

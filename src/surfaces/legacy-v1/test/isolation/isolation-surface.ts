@@ -19,7 +19,15 @@ export const legacyV1: IsolationSurface = {
   name: 'legacy-v1',
   spec: SPEC,
   // A saved workflow is a file of the caller's own, under a name that the caller gives it.
-  harmless: ['postFree', 'subscribeLogs', 'postUsers', 'getObjectInfoOf', 'postWorkflow'],
+  harmless: [
+    'postFree',
+    'subscribeLogs',
+    'postUsers',
+    'getObjectInfoOf',
+    'postWorkflow',
+    'getGlobalSubgraph',
+    'postAssetSeed',
+  ],
   lists: [
     ...OPERATIONS.flatMap(({ id, method, path }) =>
       method === 'GET' && !path.includes('{') ? [{ operation: id, path }] : [],
@@ -28,6 +36,7 @@ export const legacyV1: IsolationSurface = {
     { operation: 'getModelsIn', path: '/models/checkpoints' },
     { operation: 'getModelFiles', path: '/experiment/models/checkpoints' },
     { operation: 'listUserdata', path: '/userdata?dir=/&recurse=true' },
+    { operation: 'getAssets', path: '/api/assets?tags_any=input,output,temp&name_contains=theirs' },
   ],
   async prepare(world) {
     const foreignData = await createForeignData(world)
@@ -35,9 +44,17 @@ export const legacyV1: IsolationSurface = {
       ...byPath(foreignData),
       ...byQuery(foreignData),
       ...byBody(foreignData),
-      ...(await byNewcomers(world)),
+      ...(await byNewcomers(world, foreignData)),
     ]
-    const reads = ['/queue', '/history', '/api/jobs', '/settings', '/v2/userdata', '/internal/files/input']
+    const reads = [
+      '/queue',
+      '/history',
+      '/api/jobs',
+      '/settings',
+      '/v2/userdata',
+      '/internal/files/input',
+      '/api/assets',
+    ]
     return { cases, owned: [...reads, `/userdata/${NAMES.file}`] }
   },
   async settle({ app, caller }, { status, json }, { path }) {
@@ -51,9 +68,14 @@ function named(title: string, foreign: string): Named {
 }
 
 /** What the parameter in the path of an operation can name; operations that write files and settings have cases of their own. */
-function kindOf(operation: string, path: string, { jobs, chosen, saved }: ForeignData): readonly Named[] {
+function kindOf(operation: string, path: string, foreignData: ForeignData): readonly Named[] {
+  const { jobs, chosen, saved, assets, hashes } = foreignData
+
   if (/^\/api\/(history|history_v2|job|jobs)\//.test(path)) return [...jobs, chosen]
   if (path.startsWith('/api/workflows/')) return [saved]
+  if (path.startsWith('/api/assets/{id}')) return assets
+  if (path.startsWith('/api/tasks/')) return assets
+  if (operation === 'headAssetByHash') return hashes
   if (operation === 'getSetting') return [named('a setting', NAMES.setting)]
   if (operation === 'getUserdata' || operation === 'deleteUserdata') return [named('a file', NAMES.file)]
   return []
@@ -97,6 +119,11 @@ function byQuery({ hashes }: ForeignData): IsolationCase[] {
   return [
     ...files.flatMap(([query, name]) => ['/view', '/api/view'].map((path) => get('getView', `${path}?${query}`, name))),
     get('getViewMetadata', '/view_metadata/checkpoints?filename=NAME', named('weights', NAMES.weights)),
+    get('getModelPreview', '/experiment/models/preview/checkpoints/0/NAME', named('weights', NAMES.weights)),
+    get('getMaskLayers', '/api/files/mask-layers?filename=NAME', {
+      ...{ title: 'a mask', foreign: NAMES.mask, unknown: 'clipspace-mask-2.png' },
+    }),
+    ...hashes.map((hash) => get('getAssets', '/api/assets?hash=NAME', hash)),
     get('listJobs', '/api/jobs?workflow_id=NAME', named('a workflow', NAMES.workflow)),
     get('listUserdata', '/userdata?dir=NAME', named('a file', NAMES.file)),
     get('listUserdataTree', '/v2/userdata?path=NAME', named('a file', NAMES.file)),
@@ -104,7 +131,7 @@ function byQuery({ hashes }: ForeignData): IsolationCase[] {
   ]
 }
 
-function byBody({ jobs, chosen, hashes }: ForeignData): IsolationCase[] {
+function byBody({ jobs, chosen, hashes, assets }: ForeignData): IsolationCase[] {
   const post = (
     operation: string,
     path: string,
@@ -115,6 +142,12 @@ function byBody({ jobs, chosen, hashes }: ForeignData): IsolationCase[] {
     title: `POST ${path} naming ${title}`,
     foreign: { method: 'POST', path, body: JSON.stringify(body(foreign)) },
     unknown: { method: 'POST', path, body: JSON.stringify(body(unknown)) },
+  })
+  const at = (operation: string, method: string, path: string, { title, foreign, unknown }: Named, body: object) => ({
+    operation,
+    title: `${method} ${path} of ${title}`,
+    foreign: { method, path: path.replace('ID', foreign), body: JSON.stringify(body) },
+    unknown: { method, path: path.replace('ID', unknown), body: JSON.stringify(body) },
   })
   const save = { '1': { class_type: 'FakeSave', inputs: { text: 'mine' } } }
   const load = (image: string) => ({ '1': { class_type: 'FakeLoad', inputs: { image } } })
@@ -130,12 +163,26 @@ function byBody({ jobs, chosen, hashes }: ForeignData): IsolationCase[] {
       post('cancelJobs', '/api/jobs/cancel', name, (id) => ({ job_ids: [id] })),
     ]),
     ...images.map((name) => post('postPrompt', '/prompt', name, (image) => prompt({ prompt: load(image) }))),
+    ...assets.flatMap((name) => [
+      at('putAsset', 'PUT', '/api/assets/ID', name, { name: 'mine' }),
+      at('postAssetTags', 'POST', '/api/assets/ID/tags', name, { tags: ['mine'] }),
+      at('deleteAssetTags', 'DELETE', '/api/assets/ID/tags', name, { tags: ['mine'] }),
+    ]),
+    ...hashes.map((name) =>
+      post('postAssetFromHash', '/api/assets/from-hash', name, (hash) => ({ hash, tags: ['x'] })),
+    ),
+    ...assets.map((name) =>
+      post('postAssetDownload', '/api/assets/download', name, (preview_id) => ({
+        source_url: 'file:///x',
+        preview_id,
+      })),
+    ),
     post('postPrompt', '/prompt', named('a client', NAMES.client), (id) => prompt({ client_id: id })),
   ]
 }
 
 /** Requests that change the caller's own account, so that each of the two compared requests has its own caller. */
-async function byNewcomers({ app }: World): Promise<IsolationCase[]> {
+async function byNewcomers({ app }: World, { assets }: ForeignData): Promise<IsolationCase[]> {
   let count = 0
   const newcomer = async () => {
     const tenant = await app.account(`newcomer-${count++}`, { requestsPerMinute: null })
@@ -161,11 +208,11 @@ async function byNewcomers({ app }: World): Promise<IsolationCase[]> {
     ['postSetting', (to) => put(`/settings/${to(NAMES.setting)}`, '2')],
   ]
   const cases: IsolationCase[] = []
+  const by = async ({ headers, ...request }: IsolationRequest): Promise<IsolationRequest> => ({
+    ...request,
+    headers: { ...headers, authorization: `Bearer ${(await newcomer()).key}` },
+  })
   for (const [operation, toRequest] of requests) {
-    const by = async ({ headers, ...request }: IsolationRequest): Promise<IsolationRequest> => ({
-      ...request,
-      headers: { ...headers, authorization: `Bearer ${(await newcomer()).key}` },
-    })
     cases.push({
       operation,
       title: operation,
@@ -173,5 +220,22 @@ async function byNewcomers({ app }: World): Promise<IsolationCase[]> {
       unknown: await by(toRequest(toUnknown)),
     })
   }
+  for (const { title, foreign, unknown } of assets) {
+    for (const field of ['id', 'preview_id']) {
+      const add = (id: string) => toAssetForm({ [field]: id, tags: 'input' })
+      const named = `postAsset with the ${field} of ${title}`
+      cases.push({
+        operation: 'postAsset',
+        title: named,
+        foreign: await by(add(foreign)),
+        unknown: await by(add(unknown)),
+      })
+    }
+  }
   return cases
+}
+
+function toAssetForm(fields: Readonly<Record<string, string>>): IsolationRequest {
+  const { body, ...form } = toForm('/api/assets', 'mine', fields)
+  return { ...form, body: String(body).replace('name="image"', 'name="file"') }
 }

@@ -24,6 +24,7 @@ const OTHERWISE: Readonly<Record<string, readonly [status: number, reason: strin
   'uploads-view/mask missing original': [400, 'ComfyUI says yes and writes nothing'],
   'misc-endpoints/GET /api/user': [200, 'the hosted v1 has it'],
   'misc-endpoints/GET /api/history_v2': [200, 'the hosted v1 has it'],
+  'misc-endpoints/GET /api/assets': [200, 'the library is never off'],
 }
 
 /** Maps and lists whose members depend on what the server holds: only their type is compared. */
