@@ -1,6 +1,7 @@
 /**
  * The files that an author fixed in a workflow, for callers of other accounts: they stay the author's, and a job of the caller uses their
- * bytes without the caller having them. What a caller chose himself is looked for among his own files alone. Folders are not lent.
+ * bytes without the caller having them. What a caller chose himself is looked for among his own files alone. Folders are not lent, nor are
+ * addresses: what is fetched for a call becomes a file of its caller.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { findFileInputs } from '../../../engine/graph/file-inputs.ts'
@@ -15,7 +16,13 @@ import {
 } from '../../../lib/json/lossless-json.ts'
 import type { Asset } from '../assets/asset.ts'
 import { ServiceError } from '../errors.ts'
-import { type AssetFinder, type AssetRef, readReference, resolveFiles } from '../workflows/resolve-files.ts'
+import {
+  type AssetFinder,
+  type AssetRef,
+  readBareUrl,
+  readReference,
+  resolveFiles,
+} from '../workflows/resolve-files.ts'
 import type { EndpointVersion } from './endpoint.ts'
 import type { Resolved } from './reach.ts'
 
@@ -26,8 +33,13 @@ interface LentWorkflow {
   readonly lent: ReadonlyMap<string, Asset>
 }
 
+interface Lending extends Omit<Resolved, 'alias'> {
+  /** Where the call runs; null: the common pool. */
+  readonly pool: string | null
+}
+
 /** `workflow`: that of the version, with the values of a call. */
-export type LendFiles = (resolved: Omit<Resolved, 'alias'>, workflow: JsonObject) => Promise<LentWorkflow>
+export type LendFiles = (lending: Lending, workflow: JsonObject) => Promise<LentWorkflow>
 
 interface LendFilesDeps {
   readonly assets: AssetFinder
@@ -37,10 +49,11 @@ interface LendFilesDeps {
 }
 
 export function createLendFiles({ assets, catalog, clock }: LendFilesDeps): LendFiles {
-  return async ({ endpoint, version }, workflow) => {
-    const fixed = findFixed(version, workflow, catalog(endpoint.settings.deployment))
+  return async ({ endpoint, version, pool }, workflow) => {
+    const fixed = findFixed(version, workflow, catalog(pool))
     const refs: AssetRef[] = []
     const names = new Set<string>()
+    let hasAddresses = false
     // A first look finds what there is, a second one puts something in its place.
     mapFixed(fixed, workflow, {
       ofName(name) {
@@ -48,11 +61,12 @@ export function createLendFiles({ assets, catalog, clock }: LendFilesDeps): Lend
         return undefined
       },
       ofRef(ref) {
-        refs.push(ref)
+        if (ref.kind === 'url') hasAddresses = true
+        else refs.push(ref)
         return undefined
       },
     })
-    if (refs.length + names.size === 0) return { workflow, lent: new Map() }
+    if (refs.length + names.size === 0 && !hasAddresses) return { workflow, lent: new Map() }
     const query = { accountId: endpoint.accountId, refs, names, folders: new Set<string>(), now: clock.now() }
     const found = await resolveFiles(assets, query).catch(nullIfMissing)
     // The caller is told that it cannot run.
@@ -65,11 +79,17 @@ export function createLendFiles({ assets, catalog, clock }: LendFilesDeps): Lend
     }
     const changed = mapFixed(fixed, workflow, {
       ofName: (name) => lend(found.byName.get(name)),
-      ofRef: (ref) => (ref.kind === 'url' || ref.kind === 'malformed' ? undefined : lend(found.assetOf(ref))),
+      ofRef(ref) {
+        if (ref.kind === 'url') return NOT_LENT
+        return ref.kind === 'malformed' ? undefined : lend(found.assetOf(ref))
+      },
     })
     return { workflow: changed, lent }
   }
 }
+
+// Names no file, so that the caller is told that it cannot run.
+const NOT_LENT: JsonValue = { __type: 'core/ASSET', info: { id: 'not lent' } }
 
 function nullIfMissing(error: unknown): null {
   if (error instanceof ServiceError && error.refusal === 'missing_asset') return null
@@ -126,7 +146,9 @@ function mapFixed(fixed: Fixed, workflow: JsonObject, { ofName, ofRef }: Mapping
         const at = own.get(input)
         if (at === undefined) return [input, value]
         const named = at.isFile && typeof value === 'string' && value !== '' ? ofName(value) : undefined
-        return [input, named ?? map(value)]
+        const address = at.isFile ? readBareUrl(value) : null
+        const fetched = address === null ? undefined : ofRef({ kind: 'url', given: address })
+        return [input, named ?? fetched ?? map(value)]
       })
       return [nodeId, { ...node, inputs: Object.fromEntries(inputs) }]
     }),

@@ -208,7 +208,16 @@ async function select(
     throw noVersion(called, selector ?? '')
   const version = await versions(endpoint, number)
   if (version === null) throw noVersion(called, selector ?? String(number))
-  return { endpoint, version, alias: selector !== null && !NUMBER.test(selector) ? selector : null }
+  const shown = endpoint.accountId === caller.accountId ? version : withoutFiles(version)
+  return { endpoint, version: shown, alias: selector !== null && !NUMBER.test(selector) ? selector : null }
+}
+
+const SOME_FILE = 'ID-OF-AN-UPLOADED-FILE'
+
+/** What its owner chose as an example is his own. */
+function withoutFiles(version: EndpointVersion): EndpointVersion {
+  const inputs = version.inputs.map((input) => (input.type === 'file' ? { ...input, example: SOME_FILE } : input))
+  return { ...version, inputs }
 }
 
 /** One that is not there and one that is not this account's to call are the same to it. */

@@ -2,16 +2,14 @@
  * A call of an endpoint: its inputs are checked, its files taken, and the version's graph with the caller's values becomes a job like any
  * other. The job says which version it runs; moving the endpoint afterwards changes nothing about it.
  */
-import type { FieldError } from '../../../engine/graph/graph.ts'
 import {
-  isJsonObject,
   type JsonObject,
   type JsonValue,
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
 import type { GivingRequest } from '../assets/given-files.ts'
-import { readCopyPool } from '../engine/copy-pool.ts'
+import { deploymentOf, readCopyPool } from '../engine/copy-pool.ts'
 import { ServiceError } from '../errors.ts'
 import type { StoredBatch } from '../jobs/batches/batch.ts'
 import type { ReadItem, SubmitBatch } from '../jobs/batches/submit-batch.ts'
@@ -24,13 +22,14 @@ import type { CheckedBytes } from '../moderation/check-links.ts'
 import type { RunCheck } from '../moderation/check-run.ts'
 import { checkInputs } from './check-inputs.ts'
 import type { InputProblem } from './endpoint.ts'
-import { type Endpoint, type EndpointVersion, nameFor, type Place, scopeOfEndpoint, toJobPrice } from './endpoint.ts'
+import { type Endpoint, type EndpointVersion, nameFor, scopeOfEndpoint, toJobPrice } from './endpoint.ts'
 import { fillGraph } from './fill-graph.ts'
 import { type InputFile, isNewFile, type TakeFiles } from './input-files.ts'
 import type { LendFiles } from './lend-files.ts'
 import type { MayUseDeployment } from './manage-endpoints.ts'
 import type { EndpointCaller, Reach, Resolved } from './reach.ts'
-import { cannotRun, type FindServedRelease, findServed, lacksRelease, otherRelease } from './release.ts'
+import { type FindServedRelease, findServed, lacksRelease, otherRelease } from './release.ts'
+import { invalidInput, toTold, withoutPlaces } from './told-refusals.ts'
 
 interface RunRequest
   extends Pick<
@@ -123,13 +122,14 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
       const broken = checked.problems.length > 0 ? [] : findBroken(resolved.version, request.inputs, checked.values)
       const wrong = [...checked.problems, ...broken, ...problems]
       const complaints = wrong.length === 0 ? found : [...found, invalidInput(wrong)]
-      const tried = await deps.trySubmit({ ...toTerms(resolved, request), ...job }, complaints)
+      const tried = await deps.trySubmit({ ...toTerms(deps, resolved, request), ...job }, complaints)
       // What the workflow was published with stands where a file is not there yet.
       const isWhole = files.length === checked.files.length && wrong.length === 0
       const isKnown = ({ refusal }: ServiceError) => isWhole || refusal !== 'missing_asset'
       const notThere = checked.files.flatMap(({ input, value }) => (isNewFile(value) ? input.places : []))
       return {
         ...tried,
+        isOfOther: resolved.endpoint.accountId !== accountId,
         complaints: tried.complaints
           .filter(isKnown)
           .flatMap((complaint) => withoutPlaces(complaint, notThere))
@@ -187,7 +187,7 @@ function createGate(deps: RunDeps) {
   function toAllTerms(resolved: Resolved, request: Omit<RunRequest, 'inputs'>) {
     const mustRunOn = (pool: string) => mustHaveRelease(resolved, request.accountId, pool)
     const isPinned = resolved.version.required.release?.isPinned === true
-    return { ...toTerms(resolved, request), ...(isPinned && { mustRunOn }) }
+    return { ...toTerms(deps, resolved, request), ...(isPinned && { mustRunOn }) }
   }
 
   /** Why the endpoint takes no calls, whatever they say. */
@@ -217,18 +217,29 @@ function stopped(name: string): ServiceError {
 }
 
 /** What holds for every job of the request: whose it is, where it runs, what it may cost, and what it has to fit into. */
-function toTerms(
-  { endpoint }: Resolved,
-  { accountId, keyId = null, pool = null, idempotencyKey, within = [] }: Omit<RunRequest, 'inputs'>,
-) {
+function toTerms(deps: Pick<RunDeps, 'mayUse'>, { endpoint }: Resolved, request: Omit<RunRequest, 'inputs'>) {
+  const { accountId, keyId = null, idempotencyKey, within = [] } = request
   const { settings } = endpoint
   const name = nameFor(accountId, endpoint)
   const own = toBound(scopeOfEndpoint(name), `the endpoint ${name}`, settings.limits)
   return {
-    ...{ accountId, keyId, pool: settings.deployment ?? pool, idempotencyKey },
+    ...{ accountId, keyId, pool: toPool(deps, endpoint, request), idempotencyKey },
     within: own === null ? within : [...within, own],
     ...(settings.price !== null && { price: toJobPrice(settings.price) }),
   }
+}
+
+/**
+ * Where its owner runs it, or else where the address of the call says. A deployment of the caller alone runs what that account put
+ * there, to which the workflow and the files of another account must not be given: such a call goes where everybody's go.
+ */
+function toPool(
+  { mayUse }: Pick<RunDeps, 'mayUse'>,
+  { accountId: owner, settings }: Endpoint,
+  { accountId, pool = null }: Pick<RunRequest, 'accountId' | 'pool'>,
+): string | null {
+  if (settings.deployment !== null || pool === null) return settings.deployment
+  return owner === accountId || mayUse(owner, deploymentOf(pool)) ? pool : null
 }
 
 function mustBeMade(made: PromiseSettledResult<PreparedCall>): PreparedCall {
@@ -301,13 +312,14 @@ async function prepare(
 
 /** What its author fixed is his own, and a caller of another account need not have it. */
 async function lend(
-  { lendFiles }: RunDeps,
-  resolved: Resolved,
-  { accountId }: Pick<CallTerms, 'accountId'>,
+  deps: Pick<RunDeps, 'lendFiles' | 'mayUse'>,
+  { endpoint, version }: Resolved,
+  request: Pick<CallTerms, 'accountId' | 'pool'>,
   call: PreparedCall,
 ): Promise<PreparedCall> {
-  if (resolved.endpoint.accountId === accountId) return call
-  return { ...call, ...(await lendFiles(resolved, call.workflow as JsonObject)) }
+  if (endpoint.accountId === request.accountId) return call
+  const pool = toPool(deps, endpoint, request)
+  return { ...call, ...(await deps.lendFiles({ endpoint, version, pool }, call.workflow as JsonObject)) }
 }
 
 /** Asked of what the caller gave, as it was understood: texts of a table are numbers by now. */
@@ -351,65 +363,4 @@ const MAX_KEPT_INPUTS = 262_144
 function toKeptInputs(inputs: JsonObject): string | null {
   const text = stringifyLosslessJson(inputs)
   return text.length <= MAX_KEPT_INPUTS ? text : null
-}
-
-export function invalidInput(problems: readonly InputProblem[]): ServiceError {
-  const [first] = problems
-  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''
-  return new ServiceError('invalid_input', `${first?.message}${more}`, { details: { inputs: problems } })
-}
-
-/** What an engine has against a value of the caller is told under the name of its input. */
-function toInputRefusal(error: unknown, { inputs }: EndpointVersion): unknown {
-  if (!(error instanceof ServiceError) || error.refusal !== 'invalid_workflow') return error
-  const nodes = error.details?.['node_errors']
-  if (!isJsonObject(nodes)) return error
-  const problems: InputProblem[] = []
-  for (const { name, places } of inputs) {
-    for (const { nodeId, input } of places) {
-      const found = errorsOf(nodes, nodeId).find((each) => each.field === input)
-      if (found === undefined) continue
-      problems.push({ name, reason: 'not_available', message: `${name}: ${found.message}` })
-      break
-    }
-  }
-  return problems.length === 0 ? error : invalidInput(problems)
-}
-
-/** A caller of another account cannot mend what its owner has published, and must not learn from a refusal what that is made of. */
-function toTold(error: unknown, { endpoint, version }: Resolved, accountId: string): unknown {
-  const told = toInputRefusal(error, version)
-  if (endpoint.accountId === accountId || !(told instanceof ServiceError)) return told
-  if (told.refusal === 'invalid_workflow' || told.refusal === 'missing_asset')
-    return cannotRun(nameFor(accountId, endpoint))
-  if (told.refusal !== 'invalid_input') return told
-  const problems = (told.details?.['inputs'] ?? []) as readonly InputProblem[]
-  return invalidInput(
-    problems.map((problem) =>
-      problem.reason === 'not_available'
-        ? { name: problem.name, reason: problem.reason, message: `${problem.name}: this is not available there` }
-        : problem,
-    ),
-  )
-}
-
-/** Without what is said of these values of the graph, none of which is the one that would run. */
-function withoutPlaces(complaint: ServiceError, places: readonly Place[]): ServiceError[] {
-  const nodes = complaint.refusal === 'invalid_workflow' ? complaint.details?.['node_errors'] : null
-  if (!isJsonObject(nodes) || places.length === 0) return [complaint]
-  const isAbout = (id: string, field: string) => places.some(({ nodeId, input }) => nodeId === id && input === field)
-  const told = Object.keys(nodes).flatMap((id) => errorsOf(nodes, id).map((error) => ({ id, error })))
-  const left = told.filter(({ id, error }) => !isAbout(id, error.field))
-  if (left.length === told.length) return [complaint]
-  if (left.length === 0) return []
-  const byNode = Map.groupBy(left, ({ id }) => id)
-  const nodeErrors = Object.fromEntries([...byNode].map(([id, own]) => [id, own.map(({ error }) => error)]))
-  const [{ id, error }] = left
-  const details = { ...complaint.details, node_errors: nodeErrors }
-  return [new ServiceError('invalid_workflow', `Node ${id}: ${error.message}`, { details })]
-}
-
-function errorsOf(nodes: JsonObject, nodeId: string): readonly FieldError[] {
-  const errors: unknown = Object.hasOwn(nodes, nodeId) ? nodes[nodeId] : null
-  return Array.isArray(errors) ? (errors as FieldError[]) : []
 }

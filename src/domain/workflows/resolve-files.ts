@@ -244,7 +244,8 @@ export function findAssetRefs(graph: Graph, catalog: NodeCatalog): FoundRefs {
   return { refs, nodeIds, urls }
 }
 
-function readBareUrl(value: JsonValue): string | null {
+/** Of an input that takes a file; null: it is no address. */
+export function readBareUrl(value: JsonValue): string | null {
   if (!isJsonObject(value) || !Object.hasOwn(value, 'url') || Object.keys(value).length !== 1) return null
   return typeof value['url'] === 'string' ? value['url'] : null
 }

@@ -14,6 +14,7 @@ import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
 import { node } from '../../support/clients/checked-client.ts'
 import { card } from '../../support/endpoints/card.ts'
+import { startHttpFake } from '../../support/providers/http-fake.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const PRICES = JSON.stringify({ pools: { '*': { perSecondMicros: 0, minimumMicros: 1000, holdMicros: 5000 } } })
@@ -210,6 +211,14 @@ describe('an endpoint that another account may call', () => {
       telling.filter(({ text }) => /Fake[A-Z]|hiddenmark/.test(text)).length >= 8,
       'the search finds what there is',
     )
+    const tried = (tenant: Tenant, name: string) =>
+      tenant.call(`${ENDPOINTS}/${name}/runs/validate`, {
+        ...{ method: 'POST', body: '{"inputs": {"prompt": "a"}, "reuse": "exact"}' },
+      })
+    const dry = await tried(friend, 'acme%2Fhiding')
+    assert.deepEqual([dry.json.is_accepted, dry.json.needs, dry.json.missing], [true, null, null], dry.text)
+    assert.doesNotMatch(dry.text, /Fake[A-Z]|node \d/)
+    assert.match((await tried(owner, 'hiding')).text, /FakeSampler/)
     const workflow = await friend.call(`/api/v2/jobs/${ended.json.id}/workflow`)
     assert.deepEqual([workflow.status, workflow.json.error.code], [403, 'forbidden'])
     const again = await friend.call(`/console/v1/jobs/${ended.json.id}/rerun`, { method: 'POST', body: '{}' })
@@ -432,6 +441,11 @@ test('a file that its owner fixed is used for callers who do not have it, and by
   const body = JSON.stringify({ name: 'logo', file, declaration, callers: ['friend'] })
   const published = await owner.call('/api/v2/endpoints', { method: 'POST', body })
   assert.equal(published.status, 201, published.text)
+  for (const path of ['', '/versions/1', '/schema', '/openapi.json', '/docs']) {
+    const { status, text } = await friend.call(`/api/v2/endpoints/acme%2Flogo${path}`)
+    assert.equal(status, 200)
+    assert.doesNotMatch(text, /photo\.png|logo\.png/, path)
+  }
   const ask = (tenant: Tenant, photo: unknown, path = 'runs') =>
     tenant.call(`/api/v2/endpoints/acme%2Flogo/${path}`, {
       ...{ method: 'POST', headers: { prefer: 'wait=60' } },
@@ -470,14 +484,91 @@ test('a file that its owner fixed is used for callers who do not have it, and by
     assert.equal((await ask(friend, name)).status, 422, JSON.stringify(name))
   const own = JSON.stringify({ workflow: { '1': file['1'], '4': file['4'] } })
   assert.equal((await friend.call('/api/v2/jobs', { method: 'POST', body: own })).status, 422)
-  const listed = JSON.stringify((await friend.call('/api/v2/assets')).json)
-  assert.ok(!listed.includes(logo.id) && !listed.includes('logo.png'))
+  const listed = await friend.call('/console/v1/assets')
+  assert.equal(listed.status, 200)
+  assert.ok(!listed.text.includes(logo.id) && !listed.text.includes('logo.png'))
   assert.equal((await friend.call(`/api/v2/assets/${logo.id}`)).status, 404)
-  const shown = await friend.call(`/api/v2/jobs/${run.json.id}`)
-  assert.ok(!shown.text.includes(logo.id) && !shown.text.includes('logo.png'))
+  for (const path of [`/api/v2/jobs/${run.json.id}`, `/console/v1/jobs/${run.json.id}`]) {
+    const { text } = await friend.call(path)
+    for (const part of [logo.id, 'logo.png', logo.hash.slice('blake3:'.length)]) assert.ok(!text.includes(part), path)
+  }
+  const { inputs } = (await friend.call(`/console/v1/jobs/${run.json.id}`)).json
+  assert.deepEqual(
+    inputs.map(({ name, url }: { name: string; url: string | null }) => [name, url !== null]),
+    [['photo.png', true]],
+  )
 
   assert.equal((await owner.call(`/api/v2/assets/${logo.id}`, { method: 'DELETE' })).status, 204)
   const gone = await ask(friend, 'photo.png')
   assert.deepEqual([gone.status, gone.json.error.code], [422, 'endpoint_stopped'])
   assert.ok(!gone.text.includes('logo'.concat('.png')))
+})
+
+test('a deployment of the caller alone, which runs what its account put there, is given no workflow of another account', async () => {
+  await using app = await startShared({
+    ...{ kind: 'serverless', deploymentsDomain: 'example.test', publicUrl: 'https://api.example.test' },
+  })
+  const [owner, friend] = [await app.account('acme'), await app.account('friend')]
+  for (const [id, accountId] of [
+    ['of-friend', 'friend'],
+    ['of-all', null],
+  ]) {
+    const made = await app.admin('POST', '/deployments', { id, account_id: accountId, workers: 1 })
+    assert.equal(made.status, 201, made.text)
+    await app.untilDeployment(String(id), 'ready')
+  }
+  for (const [tenant, name] of [
+    [owner, 'theirs'],
+    [friend, 'mine'],
+  ] as const) {
+    const declaration = { only: true, inputs: { text: { from: '1.text' } } }
+    const callers = tenant === owner ? ['friend'] : []
+    const body = JSON.stringify({ name, file: { '1': TEXT }, declaration, callers })
+    assert.equal((await tenant.call('/api/v2/endpoints', { method: 'POST', body })).status, 201)
+  }
+  const poolOf = async (prefix: string, name: string) => {
+    const path = `${prefix}/api/v2/endpoints/${encodeURIComponent(name)}/runs`
+    const { status, json, text } = await friend.call(path, { method: 'POST', body: '{"inputs": {"text": "a"}}' })
+    assert.equal(status, 201, text)
+    return (await friend.call(`/console/v1/jobs/${json.id}`)).json.pool
+  }
+  const pools = async (name: string) =>
+    Promise.all(['', '/deployment/of-friend', '/deployment/of-all'].map((prefix) => poolOf(prefix, name)))
+  assert.deepEqual(await pools('mine'), ['default', 'of-friend', 'of-all'])
+  assert.deepEqual(await pools('acme/theirs'), ['default', 'default', 'of-all'])
+})
+
+test('a file that its owner named by an address is fetched for no caller, who would have it then', async () => {
+  const create = { width: 8, height: 8, channels: 3, background: '#ff0000' } as const
+  const png = await sharp({ create }).png().toBuffer()
+  const asked: string[] = []
+  await using source = await startHttpFake((request, response) => {
+    asked.push(request.url ?? '')
+    response.end(png)
+  })
+  await using app = await startShared(
+    { inputUrls: `${source.url},jobs` },
+    { overrides: { engine: undefined } as object },
+  )
+  const [owner, friend] = [await app.account('acme'), await app.account('friend')]
+  const address = { url: `${source.url}/private.png` }
+  for (const [name, image] of Object.entries({ bare: address, asset: { __type: 'core/ASSET', info: address } })) {
+    const file = {
+      '1': node('LoadImage', { image }),
+      '2': node('SaveImage', { images: ['1', 0], filename_prefix: 'made' }),
+    }
+    const declaration = { only: true, inputs: { prefix: { from: '2.filename_prefix' } } }
+    const body = JSON.stringify({ name, file, declaration, callers: ['friend'] })
+    const published = await owner.call('/api/v2/endpoints', { method: 'POST', body })
+    assert.equal(published.status, 201, published.text)
+    const run = (tenant: Tenant, called: string, path = 'runs') =>
+      tenant.call(`/api/v2/endpoints/${called}/${path}`, { method: 'POST', body: '{"inputs": {"prefix": "a"}}' })
+    assert.equal((await run(owner, name)).status, 201)
+    const before = asked.length
+    const refused = await run(friend, `acme%2F${name}`)
+    assert.deepEqual([refused.status, refused.json.error.code], [422, 'endpoint_stopped'], refused.text)
+    assert.equal((await run(friend, `acme%2F${name}`, 'runs/validate')).json.is_accepted, false)
+    assert.equal(asked.length, before)
+  }
+  assert.deepEqual((await friend.call('/console/v1/assets')).json.assets, [])
 })

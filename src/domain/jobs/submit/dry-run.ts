@@ -38,6 +38,8 @@ export interface DryRun {
   readonly maxRunning: number | null
   /** null: it is not asked for, or there are complaints. */
   readonly reuse: ReuseLook | null
+  /** The workflow is another account's: nothing may be told of what it is made of. Left out: it is not. */
+  readonly isOfOther?: boolean
 }
 
 export interface JudgedGraph {

@@ -176,20 +176,23 @@ interface Submitter {
 }
 
 export function createDryRunView({ engines, availability, showsUnable, foreseeWait }: Forecast) {
-  return async ({ complaints, graph, price, pool, maxRunning, reuse }: DryRun, { accountId, priority }: Submitter) => {
+  return async (tried: DryRun, { accountId, priority }: Submitter) => {
+    const { complaints, graph, price, pool, maxRunning, reuse, isOfOther = false } = tried
     const known = availability()
     const views = graph === null ? [] : engines(pool).map((engine) => judgeEngine(engine, graph, known))
     const wait = await foreseeWait({ accountId, pool, priority, maxSlots: countPlaces(views, maxRunning) })
+    // Of another account's workflow the places count, and nothing of what they are chosen by is told.
+    const shown = isOfOther ? null : graph
     return {
       is_accepted: complaints.length === 0,
       complaints: complaints.map(toComplaint),
-      needs: graph === null ? null : graph.needs,
-      missing: graph === null ? null : toMissingView(graph.missing),
-      engines: showsUnable ? views : views.filter((engine) => engine.is_able),
-      is_engine_judged: graph?.isEngineJudged ?? false,
+      needs: shown === null ? null : shown.needs,
+      missing: shown === null ? null : toMissingView(shown.missing),
+      engines: showsUnable && !isOfOther ? views : views.filter((engine) => engine.is_able),
+      is_engine_judged: shown?.isEngineJudged ?? false,
       price: price === null ? null : toPriceView(price),
       wait: { ahead: wait.ahead, estimate_seconds: wait.seconds },
-      reuse: reuse === null ? null : toReuseView(reuse),
+      reuse: reuse === null ? null : toReuseView(reuse, isOfOther),
     }
   }
 }
@@ -206,11 +209,13 @@ function judgeEngine(
 }
 
 /** Whether a submit would be answered at once, and if not, why. */
-function toReuseView(look: ReuseLook) {
-  if (look.key === null) return { reused_from: null, why_not: look.whyNot }
+function toReuseView(look: ReuseLook, isOfOther: boolean) {
+  if (look.key === null) return { reused_from: null, why_not: isOfOther ? NOT_REPEATABLE : look.whyNot }
   if (look.found !== null) return { reused_from: look.found.jobId, why_not: null }
   return { reused_from: null, why_not: 'no earlier job of this account has this result' }
 }
+
+const NOT_REPEATABLE = 'it is not known that the same inputs give the same result'
 
 function toPriceView({ holdMicros, perSecondMicros, minimumMicros }: PoolPrice) {
   return {

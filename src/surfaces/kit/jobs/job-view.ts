@@ -6,6 +6,7 @@ import type { ListedEngine } from '../../../domain/engine/directory/engine-direc
 import type { Job, Output } from '../../../domain/jobs/job.ts'
 import type { Pause } from '../../../domain/jobs/queue/queue-store.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
+import { isOfOther } from '../../../domain/jobs/submit/job-labels.ts'
 import { type JobOrigin, readTerms, shownLayout } from '../../../domain/jobs/submit/job-origin.ts'
 import { toFailureSignature } from '../../../domain/jobs/summaries/failure-signature.ts'
 import type { JobDetails, JobSummary } from '../../../domain/jobs/summaries/summary-store.ts'
@@ -147,7 +148,7 @@ export function countPlaces(engines: readonly EngineView[], maxRunning: number |
 }
 
 /** The files that the graph names. One whose record is gone has no address any more. */
-function toInputViews({ inputs }: JobOrigin, assets: ReadonlyMap<string, Asset>, mountPrefix: string) {
+function toInputViews(inputs: JobOrigin['inputs'], assets: ReadonlyMap<string, Asset>, mountPrefix: string) {
   return inputs.map(({ name, hash, sizeBytes, contentType }) => {
     const asset = assets.get(hash)
     return {
@@ -221,6 +222,8 @@ export async function toDetailView(
   const { origin } = details
   const hashes = origin.inputs.map(({ hash }) => hash)
   const found = await assets.findManyByHash(job.accountId, hashes)
+  // What the owner of an endpoint fixed in it is lent to the run, and nothing of it is shown.
+  const inputs = isOfOther(job.metadata) ? origin.inputs.filter(({ hash }) => found.has(hash)) : origin.inputs
   const nodes = readNodes(workflow)
   return {
     metadata: Object.fromEntries(Object.entries(job.metadata).filter(([key]) => key !== '')),
@@ -228,7 +231,7 @@ export async function toDetailView(
     batch_id: details.batchId,
     idempotency_key: origin.idempotencyKey,
     has_layout: shownLayout(submission, origin) !== null,
-    inputs: toInputViews(origin, found, mountPrefix),
+    inputs: toInputViews(inputs, found, mountPrefix),
     are_inputs_cut: origin.areInputsCut,
     outputs_list: job.outputs.map((output) => toOutputView(output, { mountPrefix, nodes })),
     attempts: toAttemptViews(details),
