@@ -24,6 +24,8 @@ export interface ImageRequest {
 }
 
 const MAX_IMAGES = 10
+// Of the id of a model, or of an endpoint with its owner and its version.
+const MAX_NAME_LENGTH = 256
 const FORMATS: readonly PictureFormat[] = ['png', 'jpeg', 'webp']
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   ...['model', 'prompt', 'n', 'response_format', 'output_format', 'output_compression'],
@@ -48,7 +50,7 @@ export function readImageRequest(body: JsonObject, { areTexts }: { readonly areT
   const isStream = readFlag(given.get('stream'), 'stream', areTexts)
   if (isStream && isByUrl) throw invalidField('response_format', 'must be b64_json for a stream')
   return {
-    model: text('model'),
+    model: readName(text('model')),
     prompt: text('prompt'),
     n: whole('n', 1, MAX_IMAGES),
     ...{ isByUrl, format, compression, isStream },
@@ -61,6 +63,11 @@ export function readImageRequest(body: JsonObject, { areTexts }: { readonly areT
 export function readText(value: JsonValue | undefined, name: string): string | null {
   if (value === undefined || typeof value === 'string') return value ?? null
   throw invalidField(name, 'must be a text')
+}
+
+function readName(name: string | null): string | null {
+  if (name === null || name.length <= MAX_NAME_LENGTH) return name
+  throw invalidField('model', `must have at most ${MAX_NAME_LENGTH} characters`)
 }
 
 function readWhole(

@@ -134,7 +134,7 @@ async function answerCall(request: FastifyRequest, reply: FastifyReply, call: Im
   return serveImages(reply, run, { request: call.request, baseUrl, event }, answers)
 }
 
-/** null: an endpoint is meant. Endpoints come first: those of other accounts have names with a stroke, too. */
+/** null: an endpoint is meant: those of other accounts have names with a stroke, too. */
 async function findCatalogModel(parts: SurfaceParts, { context, request }: ImageCall): Promise<OpenedModel | null> {
   mustReach(context)
   const { model } = request

@@ -28,7 +28,8 @@ import type { ImageRequest } from './image-request.ts'
 import { type InputMap, mapInputs, paramOf, toInputs } from './input-map.ts'
 import type { StartedRun } from './joined-runs.ts'
 
-type ImageParts = Pick<SurfaceParts, 'endpoints' | 'jobs' | 'assets' | 'pictures'>
+type ImageParts = Pick<SurfaceParts, 'endpoints' | 'jobs' | 'assets' | 'pictures' | 'chat'>
+type NamingParts = Pick<ImageParts, 'endpoints' | 'chat'>
 
 export interface ImageCall {
   readonly context: DoorContext
@@ -57,31 +58,32 @@ export async function startImages(parts: ImageParts, call: ImageCall): Promise<S
   }
 }
 
-/** By its name, perhaps with a version, or by one of the names that its settings give it. Throws not_found. */
-export async function findModel(
-  { endpoints: { endpoints } }: Pick<ImageParts, 'endpoints'>,
-  caller: EndpointCaller,
-  model: string | null,
-): Promise<Resolved> {
-  if (model === null) return findOnly({ endpoints }, caller)
+/**
+ * By its name, perhaps with a version, or by one of the names that its settings give it. What the account has itself comes first, and then
+ * the catalogue: no other account takes the place of a model by calling itself like a provider. Throws not_found.
+ */
+export async function findModel(parts: NamingParts, caller: EndpointCaller, model: string | null): Promise<Resolved> {
+  const { endpoints } = parts.endpoints
+  if (model === null) return findOnly(parts.endpoints, caller)
+  const named = await nullIfNotFound(endpoints.resolveToCall(caller, model))
+  if (named !== null && named.endpoint.accountId === caller.accountId) return named
+  const aliased = await endpoints.findByModel(caller, model)
+  if (aliased !== null) return endpoints.resolve(caller, aliased.name)
+  if (named === null || parts.chat.access.isCatalogued(model)) throw modelNotFound(model)
+  return named
+}
+
+async function nullIfNotFound<Value>(asked: Promise<Value>): Promise<Value | null> {
   try {
-    return await endpoints.resolveToCall(caller, model)
+    return await asked
   } catch (error) {
-    if (!(error instanceof ServiceError) || error.refusal !== 'not_found') throw error
-    const aliased = await endpoints.findByModel(caller, model)
-    if (aliased === null) throw modelNotFound(model)
-    return endpoints.resolve(caller, aliased.name)
+    if (error instanceof ServiceError && error.refusal === 'not_found') return null
+    throw error
   }
 }
 
-export async function isEndpoint(parts: Pick<ImageParts, 'endpoints'>, caller: EndpointCaller, name: string) {
-  try {
-    await findModel(parts, caller, name)
-    return true
-  } catch (error) {
-    if (error instanceof ServiceError && error.refusal === 'not_found') return false
-    throw error
-  }
+export async function isEndpoint(parts: NamingParts, caller: EndpointCaller, name: string): Promise<boolean> {
+  return (await nullIfNotFound(findModel(parts, caller, name))) !== null
 }
 
 export function modelNotFound(model: string): ServiceError {

@@ -255,7 +255,7 @@ interface BuilderParts {
 
 /** What OpenAI's way to call models of the catalogue is given beside the parts of every optional surface. */
 interface ChatParts {
-  readonly access: Pick<Access, 'open' | 'choose' | 'catalogFor' | 'whyNot'>
+  readonly access: Pick<Access, 'open' | 'choose' | 'catalogFor' | 'whyNot' | 'isCatalogued'>
   readonly runModel: RunModel
   /** What a result names by an address, ours or the provider's; null: it cannot be had. */
   readonly readMedia: (

@@ -347,6 +347,29 @@ describe('an endpoint that another account may call', () => {
     assert.equal((await stranger.call('/v1/models/acme%2Fhiding')).status, 404)
   })
 
+  test('never stands in for a model of the catalogue, whatever its owner is called', async () => {
+    const namesake = await app.account('sandbox')
+    const body = JSON.stringify({ name: 'image', file: HIDING, declaration: DECLARATION, callers: ['*'] })
+    assert.equal((await namesake.call('/api/v2/endpoints', { method: 'POST', body })).status, 201)
+    const asked = JSON.stringify({ model: 'sandbox/image', prompt: 'a fox', size: '64x32' })
+    const { status, json } = await friend.call('/v1/images/generations', { method: 'POST', body: asked })
+    assert.deepEqual([status, json.size], [200, '64x32'])
+    assert.deepEqual((await friend.call(`${ENDPOINTS}/sandbox%2Fimage/runs`)).json.runs, [])
+    const key = await app.admin('POST', '/accounts/friend/keys', { scopes: ['endpoints:run'] })
+    const headers = { authorization: `Bearer ${key.json.text}` }
+    const refused = await call(app.url, '/v1/images/generations', { method: 'POST', headers, body: asked })
+    assert.deepEqual([refused.status, refused.json.error.code], [404, 'model_not_found'])
+    assert.equal((await call(app.url, '/v1/models/sandbox%2Fimage', { headers })).status, 404)
+    // The account's own still may.
+    const mine = JSON.stringify({ name: 'mine', file: HIDING, declaration: DECLARATION, models: ['sandbox/image'] })
+    assert.equal((await friend.call('/api/v2/endpoints', { method: 'POST', body: mine })).status, 201)
+    const plain = JSON.stringify({ model: 'sandbox/image', prompt: 'a fox' })
+    await friend.call('/v1/images/generations', { method: 'POST', body: plain })
+    assert.equal((await friend.call(`${ENDPOINTS}/mine/runs`)).json.runs.length, 1)
+    assert.equal((await friend.call(`${ENDPOINTS}/mine`, { method: 'DELETE' })).status, 204)
+    assert.equal((await namesake.call(`${ENDPOINTS}/image`, { method: 'DELETE' })).status, 204)
+  })
+
   test('is not there while its owner may do nothing', async () => {
     assert.equal((await app.admin('PATCH', '/accounts/acme', { status: 'suspended' })).status, 200)
     await waitUntil(async () => (await run(friend, 'acme/hiding', { wait: false })).status === 404)

@@ -49,6 +49,8 @@ export interface Access {
   whyNot(caller: Caller, model: Model): Promise<string | null>
   /** Throws forbidden for a model that exists and that this account may not use. Counts no request. */
   mustBeEntitled(caller: Caller, id: string): void
+  /** Whether the catalogue has a model of this id, whoever may use it. Counts no request. */
+  isCatalogued(id: string): boolean
 }
 
 interface AccessDeps {
@@ -119,6 +121,7 @@ export function createAccess(deps: AccessDeps): Access {
       const model = catalog().find(id)?.model ?? null
       if (model !== null) refuseUnentitled(caller, model)
     },
+    isCatalogued: (id) => catalog().find(id) !== null,
     async open(caller, provider, name) {
       refuseWhenOff(caller)
       const adapter = providerOf(provider)

@@ -157,6 +157,7 @@ describe('image models', () => {
       [{ prompt: 'x', output_format: 'svg' }, 'output_format', 'invalid_value', /png, jpeg, webp/],
       [{ prompt: 'x', frame_count: 4 }, 'frame_count', 'invalid_value', /neither a parameter nor an input/],
       [{ prompt: 'x', quality: 7 }, 'quality', 'invalid_value', /auto or standard/],
+      [{ prompt: 'x', model: 'm'.repeat(257) }, 'model', 'invalid_value', /at most 256 characters/],
       [{ prompt: 'x', constructor: 7 }, 'constructor', 'invalid_value', /neither a parameter nor an input/],
     ]
     for (const [body, param, code, message] of cases) {
