@@ -107,3 +107,22 @@ test('a body without a declared length counts as it comes', async () => {
   socket.destroy()
   await untilHeld(0)
 })
+
+test('answers that are put into another form take room, too: who has their key comes again, and nobody else loses one', async () => {
+  const patch = {
+    http: { maxBodiesPerCallerBytes: 2 * KIB, maxBodiesBytes: 4 * KIB },
+    router: { maxBodyBytes: 2 * KIB },
+  }
+  await using app = await startShared({}, { patch })
+  const tenant = await app.account('one')
+  const draw = (size: string, headers: Record<string, string> = {}) =>
+    tenant.call('/v1/images/generations', {
+      ...{ method: 'POST', headers },
+      body: JSON.stringify({ model: 'sandbox/image', prompt: 'a fox', size }),
+    })
+  assert.equal((await draw('1024x1024')).status, 200)
+  const refused = await draw('1024x1024', { 'idempotency-key': 'large' })
+  assert.deepEqual([refused.status, refused.headers['retry-after'] !== undefined], [503, true], refused.text)
+  for (let count = 0; count < 20; count++)
+    assert.equal((await draw('16x16', { 'idempotency-key': `small ${count}` })).status, 200)
+})

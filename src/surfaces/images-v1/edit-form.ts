@@ -32,6 +32,7 @@ export interface EditForm {
 }
 
 interface SentPicture {
+  readonly sizeBytes: number
   /** Records it as a file of the account. */
   keep(): Promise<Asset>
 }
@@ -121,6 +122,7 @@ class Form implements EditForm {
       throw invalidField('image', 'must be a picture, such as PNG, JPEG or WebP')
     const name = toFileName(fileName, contentType)
     this.images.push({
+      sizeBytes: seen.sizeBytes,
       keep: () => {
         this.#pending.delete(received)
         return received.place({ accountId, folder: 'input', name, contentType, overwrite: false })

@@ -1,5 +1,6 @@
 /** Pictures from models of the catalogue: a request is one call of the model router, and its answer is put into OpenAI's form. */
 import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sniffType } from '../../../lib/files/mime.ts'
@@ -56,9 +57,10 @@ export async function answerFromModel(
   const { context, request: asked, form, digest, idempotencyKey } = call
   if (asked.isStream) throw invalidField('stream', 'is not offered by models of the catalogue; leave it out')
   const isForm = form !== null
+  const heldBytes = holdFiles(request.raw, form)
   const input = toImageInput(opened.model, { ...toWanted(asked), ...(await readFiles(parts, form)), isForm })
   const body = Buffer.from(stringifyLosslessJson({ ...(input as JsonObject), ...longNumbers(asked.others, input) }))
-  claimOf(request.raw).take(body.length)
+  claimOf(request.raw).take(Math.max(0, body.length - heldBytes))
   keepUntilAnswered(request.raw.socket)
   holdOpen(reply.raw, chat.holdMs)
   const { accountId, keyId, baseUrl } = context
@@ -69,7 +71,9 @@ export async function answerFromModel(
     listener: { isConnected: () => !reply.raw.destroyed },
     holdBody: () => claimOf(request.raw).hold(),
   })
-  const made = await findMade(opened, mustBeResult(answer), parts)
+  const result = mustBeResult(answer)
+  holdResult(request, reply, { sizeBytes: result.sizeBytes, mayRefuse: idempotencyKey !== null })
+  const made = await findMade(opened, result, parts)
   if (answer.isReplay) reply.header('idempotent-replayed', 'true')
   const data = []
   let about: Picture | SizedPicture | null = null
@@ -108,20 +112,53 @@ function longNumbers(others: JsonObject, input: JsonRecord): JsonObject {
 // What a provider is sent has to fit into a request.
 const MAX_FILES_BYTES = 64 * 1024 * 1024
 
+// Four letters for three bytes.
+const TEXT_SHARE = 4 / 3
+
+/** Room for the files as texts, before any is read. Throws payload_too_large, overloaded. */
+function holdFiles(request: IncomingMessage, form: EditForm | null): number {
+  if (form === null) return 0
+  const sizeBytes = form.images.reduce((sum, image) => sum + image.sizeBytes, form.mask?.byteLength ?? 0)
+  if (sizeBytes > MAX_FILES_BYTES)
+    throw new ServiceError('payload_too_large', `pictures may have at most ${MAX_FILES_BYTES} bytes together`, {
+      details: { field: 'image' },
+    })
+  const heldBytes = Math.ceil(sizeBytes * TEXT_SHARE)
+  claimOf(request).take(heldBytes)
+  return heldBytes
+}
+
 async function readFiles({ assets }: Pick<SurfaceParts, 'assets'>, form: EditForm | null) {
   if (form === null) return { images: [], mask: null }
   const images: string[] = []
-  let left = MAX_FILES_BYTES - (form.mask?.byteLength ?? 0)
   for (const image of form.images) {
     const asset = await image.keep()
-    left -= asset.sizeBytes
-    if (left < 0)
-      throw new ServiceError('payload_too_large', `pictures may have at most ${MAX_FILES_BYTES} bytes together`, {
-        details: { field: 'image' },
-      })
     images.push(toDataUri(await buffer(await assets.open(asset)), asset.contentType))
   }
   return { images, mask: form.mask === null ? null : toDataUri(form.mask, sniffType(Buffer.from(form.mask))) }
+}
+
+// More than any answer of today, and within what one caller may hold.
+const MAX_RESULT_CLAIM_BYTES = 64 * 1024 * 1024
+
+/**
+ * Room for an answer that is read, converted and written out. `mayRefuse`: who has the key of the call is told to come again where there is
+ * none; what cannot be had again is given all the same. Throws overloaded.
+ */
+function holdResult(
+  { raw }: FastifyRequest,
+  reply: FastifyReply,
+  { sizeBytes, mayRefuse }: { readonly sizeBytes: number; readonly mayRefuse: boolean },
+): void {
+  if (reply.raw.destroyed) return
+  const claim = claimOf(raw)
+  // The call had its own end to hold the claim for.
+  reply.raw.once('close', claim.hold())
+  try {
+    claim.take(Math.min(sizeBytes, MAX_RESULT_CLAIM_BYTES))
+  } catch (error) {
+    if (mayRefuse) throw error
+  }
 }
 
 function toDataUri(bytes: Uint8Array, contentType: string | null): string {
@@ -153,8 +190,11 @@ async function readImage(
   if ('base64' in image) return Buffer.from(image.base64.slice(image.base64.indexOf(',') + 1), 'base64')
   const bytes = await chat.readMedia(image.url, { model, accountId, isOwnKey })
   if (bytes !== null) return bytes
-  throw new RunError(502, 'provider_error', 'the picture is made, and could not be read; ask for response_format url')
+  throw new RunError(502, 'provider_error', UNREAD)
 }
+
+const UNREAD =
+  'the picture is made, and could not be read where its provider keeps it; the same request with its Idempotency-Key reads it again'
 
 async function convert(
   bytes: Buffer,
