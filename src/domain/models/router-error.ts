@@ -65,6 +65,8 @@ interface RouterErrorOptions {
   readonly spend?: Spend | null
   /** Replayed from the record of its key. */
   readonly isReplay?: boolean
+  /** The call goes on, and its caller cannot ask for it again: whoever sends it again makes a second one. */
+  readonly goesOn?: boolean
   readonly cause?: unknown
 }
 
@@ -76,6 +78,7 @@ export class RouterError extends Error {
   readonly retryAfterSeconds: number | null
   readonly spend: Spend | null
   readonly isReplay: boolean
+  readonly goesOn: boolean
 
   constructor(refusal: RouterRefusal, message: string, options: RouterErrorOptions = {}) {
     super(message, { cause: options.cause })
@@ -86,5 +89,6 @@ export class RouterError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds ?? null
     this.spend = options.spend ?? null
     this.isReplay = options.isReplay ?? false
+    this.goesOn = options.goesOn ?? false
   }
 }

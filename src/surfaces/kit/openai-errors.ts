@@ -118,7 +118,7 @@ const MODEL_CODES: Readonly<Record<RouterRefusal, readonly [code: string, mayRet
   backlog_full: ['rate_limit_exceeded', true],
 }
 
-function ofModel({ refusal, message, failures, retryAfterSeconds }: RouterError): Told {
+function ofModel({ refusal, message, failures, retryAfterSeconds, goesOn }: RouterError): Told {
   const [code, mayRetry] = MODEL_CODES[refusal]
   const isQuota = refusal === 'no_credits'
   const status = isQuota ? 429 : refusal === 'invalid_fields' ? 400 : ROUTER_REFUSAL_STATUS[refusal]
@@ -126,7 +126,7 @@ function ofModel({ refusal, message, failures, retryAfterSeconds }: RouterError)
   const [first] = failures ?? []
   const param = refusal === 'unknown_model' ? 'model' : first === undefined ? null : toParam(first.loc)
   const said = first === undefined ? message : `${message}: ${param ?? 'the body'} ${first.msg}`
-  return { status, error: { message: said, type, param, code }, mayRetry, retryAfterSeconds }
+  return { status, error: { message: said, type, param, code }, mayRetry: mayRetry && !goesOn, retryAfterSeconds }
 }
 
 /** `messages[0].role`, as those clients write it. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import OpenAI, { APIError, toFile } from 'openai'
-import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
+import { startTestApp, type TestApp, type TestAppOptions } from '../../support/app/start-app.ts'
 import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
 import { elevenlabsFake, openaiFake } from '../../support/providers/fake-providers/direct.ts'
 import {
@@ -16,8 +16,10 @@ import {
 } from '../../support/providers/fake-providers/fake-card.ts'
 import { xaiFake } from '../../support/providers/fake-providers/queues.ts'
 import { createLoopbackNetwork } from '../../support/providers/loopback-network.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 let app: TestApp
+let options: TestAppOptions
 let fakes: ReadonlyMap<FakeCard, FakeProvider>
 const stack = new AsyncDisposableStack()
 
@@ -30,8 +32,8 @@ before(async () => {
   const file = path.join(directory, 'providers.json')
   const settings = [...fakes].map(([card, fake]) => [card.provider, { key: card.key, base_url: fake.baseUrl }])
   await writeFile(file, JSON.stringify(Object.fromEntries(settings)))
-  const overrides = { models: { network: createLoopbackNetwork() } }
-  app = stack.use(await startTestApp({ settings: { providers: file }, overrides }))
+  options = { settings: { providers: file }, overrides: { models: { network: createLoopbackNetwork() } } }
+  app = stack.use(await startTestApp(options))
 })
 after(() => stack.disposeAsync())
 
@@ -207,4 +209,31 @@ test('what a model cannot do for such a client is refused by its parameter, and 
     assert.deepEqual([model, more, error.status, error.param], [model, more, status, param], error.message)
   }
   for (const fake of fakesOf) assert.deepEqual(fake.requests, [])
+})
+
+test('a client of images is told not to send again what goes on without it, unless it has the key', async () => {
+  const fake = play(bflFake)
+  fake.pendingPolls = Number.POSITIVE_INFINITY
+  await using other = await startTestApp({ ...options, settings: { ...options.settings, drainTimeout: '0s' } })
+  const ask = (headers: Record<string, string>) =>
+    fetch(`${other.url}/v1/images/generations`, {
+      ...{ method: 'POST', headers: { 'content-type': 'application/json', ...headers } },
+      body: JSON.stringify({ model: 'bfl/flux-2-pro', prompt: 'a lighthouse' }),
+    })
+  const asked = [ask({}), ask({ 'idempotency-key': 'mine' })]
+  await waitUntil(() => fake.requests.filter(({ method }) => method === 'GET').length >= 2)
+  await other.app.drain()
+  const [plain, keyed] = await Promise.all(asked)
+  const toldOf = (answer: Response | undefined) => [
+    answer?.status,
+    answer?.headers.get('x-should-retry') ?? null,
+    answer?.headers.has('retry-after'),
+  ]
+  assert.deepEqual(
+    [toldOf(plain), toldOf(keyed)],
+    [
+      [503, 'false', false],
+      [503, null, true],
+    ],
+  )
 })

@@ -217,7 +217,7 @@ export class LiveCall {
 
   /** The refusal of a caller whose call goes on: what it costs, and whether the result can be collected later. */
   #toLeft(refusal: RouterRefusal, reason: string, options: { readonly retryAfterSeconds: number | null }): RouterError {
-    if (!this.#isKeyed) return new RouterError(refusal, `${reason}: ${CHARGED}; ${LOST}`)
+    if (!this.#isKeyed) return new RouterError(refusal, `${reason}: ${CHARGED}; ${LOST}`, { goesOn: true })
     const again = this.isCollectable
       ? 'the same Idempotency-Key collects its result and pays nothing more'
       : 'the same Idempotency-Key tells how it ended, as far as that is known, and pays nothing more'
