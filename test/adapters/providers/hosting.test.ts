@@ -185,3 +185,12 @@ test('gemini: pictures become addresses when the caller asked for it, text parts
   const plain = await host('vertexai/gemini-2.5-flash-image', document)
   assert.deepEqual(plain.document, document)
 })
+
+test('a text that begins with an address is an answer like any other, and can be given again as long', async () => {
+  const content = 'https://example.com is what you look for'
+  const { document, hasForeignUrls } = await createBench({}).host('openrouter/chat-completions', {
+    choices: [{ message: { role: 'assistant', content } }],
+  })
+  assert.equal(document.choices[0].message.content, content)
+  assert.equal(hasForeignUrls, false)
+})

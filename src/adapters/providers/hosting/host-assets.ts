@@ -97,7 +97,8 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
   return async function hostAssets(request, bounds) {
     const { model, body, inlineParts = null } = request
     const paths = pathsOf(model)
-    if (!mayNameAssets(request)) return { body, hasForeignUrls: false }
+    if (!mayNameAssets(request) || (paths.all.length === 0 && inlineParts === null))
+      return { body, hasForeignUrls: false }
     const document = parseLosslessJson(body.toString('utf8')) as JsonValue
     const options = { ...bounds, headersFor: await deps.downloadHeaders(request) }
     const leaves = paths.hosted.flatMap((path) => addressesAt(document, path))
@@ -122,10 +123,13 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
   }
 }
 
-function toPaths({ hosting, adapter }: Model): HostedPaths {
+function toPaths({ hosting, adapter, output }: Model): HostedPaths {
   const { assets = [] } = adapter as unknown as Partial<ModelRules>
   const hosted = hosting?.leaves ?? []
-  return { hosted: hosted.map(readJsonPath), all: [...new Set([...hosted, ...assets])].map(readJsonPath) }
+  // A text that begins with an address is an answer, and names nothing that the provider made.
+  const isText = output.modalities.length > 0 && output.modalities.every((modality) => modality === 'text')
+  const all = new Set([...hosted, ...(isText ? [] : assets)])
+  return { hosted: hosted.map(readJsonPath), all: [...all].map(readJsonPath) }
 }
 
 /** Also inside lists and objects: some providers give one address, several, or an object of them. */
