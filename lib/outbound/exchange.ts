@@ -106,6 +106,12 @@ function exchange(dispatcher: Dispatcher, request: ExchangeRequest, limits: Exch
   })
 }
 
+/** Of a type that was sent twice the first, as Node's own client reads it: everybody else takes it for a text. */
+function withOneType(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const type: unknown = headers['content-type']
+  return Array.isArray(type) ? { ...headers, 'content-type': String(type[0]) } : headers
+}
+
 const boundBody = (handler: ExchangeHandler) => handler.boundBody()
 
 class ExchangeHandler implements Dispatcher.DispatchHandler {
@@ -163,7 +169,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
     this.#status = status
-    this.#headers = headers
+    this.#headers = headers = withOneType(headers)
     if ('silentHeadMs' in this.#limits) clearTimeout(this.#timer)
     if ('bodyTimeMs' in this.#limits) {
       clearTimeout(this.#timer)

@@ -76,9 +76,21 @@ export interface ProviderResult {
   readonly isTooLongToKeep?: boolean
 }
 
+/** Nothing of the answer is read behind it. */
+export class UnreadableEvent extends Error {
+  override readonly name = 'UnreadableEvent'
+  /** The events before it that were not passed on yet. They count. */
+  readonly before: Uint8Array
+
+  constructor(message: string, before: Uint8Array) {
+    super(message)
+    this.before = before
+  }
+}
+
 /** Reads an answer that comes as events, while it comes. */
 export interface EventReading {
-  /** The events that are whole by now, byte for byte. Throws for what is no event of such an answer. */
+  /** The events that are whole by now, byte for byte. Throws UnreadableEvent for what is no event of such an answer. */
   read(chunk: Uint8Array): Uint8Array
   /** `isEnded`: the provider ended it; false: it was cut off. */
   end(isEnded: boolean): {

@@ -8,6 +8,7 @@ const MAX_UNSENT_BYTES = 4 * 1024 * 1024
 export class EventAnswer implements EventRelay {
   readonly #reply: FastifyReply
   hasBegun = false
+  #largestBytes = 0
 
   constructor(reply: FastifyReply) {
     this.#reply = reply
@@ -28,8 +29,13 @@ export class EventAnswer implements EventRelay {
   write(bytes: Uint8Array): void {
     const { raw } = this.#reply
     if (raw.destroyed) return
-    if (raw.writableLength > MAX_UNSENT_BYTES) raw.destroy()
-    else raw.write(bytes)
+    // Nobody has taken at once an event with a picture in it.
+    if (raw.writableLength > MAX_UNSENT_BYTES + this.#largestBytes) {
+      raw.destroy()
+      return
+    }
+    this.#largestBytes = Math.max(this.#largestBytes, bytes.length)
+    raw.write(bytes)
   }
 
   fail(error: object): void {

@@ -54,9 +54,14 @@ export function eventsOf(said: string, more: object = {}): string {
   const words = said
     .split(/(?<= )/)
     .map((content) => chunk([{ index: 0, delta: { content }, finish_reason: null }], null))
+  const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(PICTURE_LENGTH)}` } }
+  const drawn = chunk([{ index: 0, delta: { images: [image] }, finish_reason: null }], null)
   const end = [chunk([{ index: 0, delta: {}, finish_reason: 'stop' }], null), chunk([], { ...USED, ...more })]
-  return [': a comment\n\n', ...words, ...end, 'data: [DONE]\n\n'].join('')
+  const made = said.startsWith('picture') ? [...words, drawn] : words
+  return [': a comment\n\n', ...made, ...end, 'data: [DONE]\n\n'].join('')
 }
+
+const PICTURE_LENGTH = 6 * 1024 * 1024
 
 /** Faults of a stream are its first words; all else is answered. */
 async function sendEvents(response: ServerResponse, said: string, gate: Gate): Promise<void> {
@@ -66,6 +71,7 @@ async function sendEvents(response: ServerResponse, said: string, gate: Gate): P
   const [comment, first = ''] = whole.split(/(?<=\n\n)/)
   // Cut where nobody would cut it.
   const half = `${comment}${first}`.length + (said.startsWith('error') ? 0 : 20)
+  if (said.startsWith('mixed')) return void response.end(`${comment}${first}data: <html>\n\n`)
   response.write(whole.slice(0, said.startsWith('nothing') ? 5 : half))
   await new Promise((resolve) => setImmediate(resolve))
   if (said.startsWith('nothing') || said.startsWith('half')) return void response.destroy()

@@ -4,7 +4,7 @@
  * came of it; one of which nothing came failed.
  */
 import type { Log } from '../../../../lib/log.ts'
-import type { ProviderRefusal, ProviderResult } from '../provider.ts'
+import { type ProviderRefusal, type ProviderResult, UnreadableEvent } from '../provider.ts'
 import { type DrivenCall, servingModelOf } from './live-calls.ts'
 
 interface RelayOptions {
@@ -59,6 +59,7 @@ export async function relayEvents(
     }
     isEnded = true
   } catch (error) {
+    if (error instanceof UnreadableEvent) pass(error.before)
     log.warn({ err: error, callId: live.ref.id, model: servingModelOf(call).id }, 'an answer broke off')
   } finally {
     clearTimeout(timer)

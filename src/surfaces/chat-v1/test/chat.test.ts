@@ -246,6 +246,20 @@ describe('a conversation', () => {
       ['garbage it is', true],
       ['error it is', false],
     ] as const) {
+  test('with a picture of megabytes in an event passes through whole', async () => {
+    const asked = say('picture of a fox')
+    const text = await (await stream(asked)).text()
+    assert.equal(text.length, eventsOf('picture of a fox').length)
+    assert.equal(text, eventsOf('picture of a fox'))
+    assert.equal(await untilCharged(), PRICE)
+  })
+
+  test('gives what came before what nobody can read, and charges that', async () => {
+    const text = await (await stream(say('mixed with garbage'))).text()
+    assert.match(text, /^: a comment\n\ndata: .*"content":"mixed ".*\n\ndata: {"error":.*broke off in the middle/)
+    assert.ok((await untilCharged()) > 0)
+  })
+
       const key = { 'idempotency-key': content }
       const text = await (await stream(say(content), key)).text()
       assert.match(text, isSaid ? FAREWELL : /data: {"error":{"message":"overloaded"}}\n\n$/, content)

@@ -3,12 +3,12 @@
  * of one, and notes what it says it used and whether it is whole.
  */
 import { isRecord, type JsonRecord } from '../../../../domain/models/catalog/model.ts'
-import type { EventReading } from '../../../../domain/models/provider.ts'
+import { type EventReading, UnreadableEvent } from '../../../../domain/models/provider.ts'
 import type { CompiledModel } from '../rules/compile-model.ts'
 import { readCost, readUsage } from './read-answer.ts'
 
-const MAX_EVENT_BYTES = 1024 * 1024
-const EVENT_ENDS = ['\n\n', '\r\n\r\n']
+// A picture that is written out within one has a few of these.
+const MAX_EVENT_BYTES = 16 * 1024 * 1024
 const NOTHING = Buffer.alloc(0)
 const CHARACTERS_PER_TOKEN = 4
 
@@ -21,7 +21,7 @@ const FAREWELL = {
 
 /** `input`: what is counted where the answer does not say what it used. */
 export function createEventReading(model: Pick<CompiledModel, 'usage' | 'cost'>, input: JsonRecord): EventReading {
-  let waiting: Buffer = NOTHING
+  const cut = createCut()
   let usage: JsonRecord | null = null
   let costMicros: number | null = null
   let characters = 0
@@ -41,32 +41,38 @@ export function createEventReading(model: Pick<CompiledModel, 'usage' | 'cost'>,
     }
   }
 
-  /** Throws for what is no event of such an answer. */
-  function readWhole(bytes: Buffer): void {
-    for (const event of bytes.toString('utf8').split(/\r?\n\r?\n/)) {
-      const lines = event.split(/\r?\n/).filter((line) => line.startsWith('data:'))
-      const data = lines.map((line) => line.slice('data:'.length).trim()).join('\n')
-      if (data === '[DONE]') isOver = true
-      else if (data !== '') note(JSON.parse(data))
-    }
+  function readEvent(event: Buffer): void {
+    const lines = event
+      .toString('utf8')
+      .split(/\r?\n/)
+      .filter((line) => line.startsWith('data:'))
+    const data = lines.map((line) => line.slice('data:'.length).trim()).join('\n')
+    if (data === '[DONE]') isOver = true
+    else if (data !== '') note(JSON.parse(data))
   }
 
   return {
     read(chunk) {
-      waiting = waiting.length === 0 ? Buffer.from(chunk) : Buffer.concat([waiting, chunk])
-      const end = Math.max(...EVENT_ENDS.map((text) => endOfLast(waiting, text)))
-      if (waiting.length - end > MAX_EVENT_BYTES) throw new Error('an event is too long')
-      const whole = waiting.subarray(0, end)
-      waiting = waiting.subarray(end)
-      readWhole(whole)
+      const whole = cut.take(chunk)
+      let from = 0
+      try {
+        for (const end of endsOf(whole)) {
+          readEvent(whole.subarray(from, end))
+          from = end
+        }
+        if (cut.waitingBytes > MAX_EVENT_BYTES) throw new Error('an event is too long')
+      } catch (error) {
+        throw new UnreadableEvent(error instanceof Error ? error.message : String(error), whole.subarray(0, from))
+      }
       return whole
     },
     end(isEnded) {
       let rest: Buffer = NOTHING
       try {
         if (isEnded) {
-          readWhole(waiting)
-          rest = waiting
+          const last = cut.rest()
+          readEvent(last)
+          rest = last
         }
       } catch {
         // Half an event is told to nobody.
@@ -89,10 +95,64 @@ function estimate({ messages }: JsonRecord, characters: number): JsonRecord {
   return { prompt_tokens: toTokens(countText(messages ?? null)), completion_tokens: toTokens(characters) }
 }
 
+const EVENT_ENDS = ['\n\n', '\r\n\r\n']
+// One less than the longest.
+const TAIL_BYTES = 3
+
+/** Cuts bytes behind the last event that is whole. What waits is looked at once, in however small pieces it comes. */
+function createCut() {
+  let waiting: Buffer[] = []
+  let waitingBytes = 0
+  /** The last bytes of what waits: an end may begin in them. */
+  let tail: Buffer = NOTHING
+
+  function wait(bytes: Buffer): void {
+    waiting.push(bytes)
+    waitingBytes += bytes.length
+    tail = Buffer.concat([tail, bytes.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
+  }
+
+  return {
+    get waitingBytes() {
+      return waitingBytes
+    },
+    take(chunk: Uint8Array): Buffer {
+      const bytes = Buffer.from(chunk)
+      const looked = Buffer.concat([tail, bytes])
+      const end = Math.max(...EVENT_ENDS.map((text) => endOfLast(looked, text))) - tail.length
+      if (end <= 0) {
+        wait(bytes)
+        return NOTHING
+      }
+      const whole = Buffer.concat([...waiting, bytes.subarray(0, end)])
+      waiting = []
+      waitingBytes = 0
+      tail = NOTHING
+      wait(bytes.subarray(end))
+      return whole
+    },
+    rest: () => Buffer.concat(waiting),
+  }
+}
+
 /** Behind the end of the last one; 0: there is none. */
 function endOfLast(bytes: Buffer, text: string): number {
   const at = bytes.lastIndexOf(text)
   return at === -1 ? 0 : at + text.length
+}
+
+/** Behind each event. */
+function* endsOf(bytes: Buffer): Generator<number> {
+  const next = EVENT_ENDS.map((text) => bytes.indexOf(text))
+  while (next.some((at) => at !== -1)) {
+    const at = Math.min(...next.filter((each) => each !== -1))
+    const end = at + (EVENT_ENDS[next.indexOf(at)] ?? '').length
+    yield end
+    for (const [index, text] of EVENT_ENDS.entries()) {
+      const seen = next[index] ?? -1
+      if (seen !== -1 && seen < end) next[index] = bytes.indexOf(text, end)
+    }
+  }
 }
 
 // What names a thing is no text of a conversation, nor is a picture that is written out.
