@@ -3,12 +3,7 @@
  * is the provider's own. The surface may be left out: deleting this folder leaves a service without it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import {
-  isJsonObject,
-  type JsonObject,
-  parseLosslessJson,
-  stringifyLosslessJson,
-} from '../../../lib/json/lossless-json.ts'
+import { replaceText } from '../../../lib/json/replace-text.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { openChat } from '../../domain/models/access/chat-models.ts'
 import type { CallResult } from '../../domain/models/calls/call-store.ts'
@@ -125,14 +120,12 @@ async function readConversation({ raw }: FastifyRequest, maxBytes: number): Prom
   throw new RouterError('invalid_fields', 'no model is named', { failures: [failure] })
 }
 
-/** The same request with the provider's name of the model; every digit stays. */
+/** The same request with the provider's name of the model; every other byte stays. */
 function withName(
   { bytes, input }: Conversation,
   model: string,
 ): { readonly body: Buffer; readonly input: JsonRecord } {
-  const document = parseLosslessJson(bytes.toString('utf8'))
-  const fields: JsonObject = isJsonObject(document) ? document : {}
-  return { body: Buffer.from(stringifyLosslessJson({ ...fields, model })), input: { ...input, model } }
+  return { body: replaceText(bytes, 'model', model), input: { ...input, model } }
 }
 
 async function sendResult(

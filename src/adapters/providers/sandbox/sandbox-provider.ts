@@ -171,14 +171,18 @@ const BEHAVIOURS: Readonly<Record<BehaviourName, Behaviour>> = {
 
 const CHAT_MODEL = 'sandbox/chat'
 const CHARACTERS_PER_TOKEN = 4
+// A stream says each word with a hundred times its letters around it.
+const MAX_SAID_CHARACTERS = 10_000
 const CHAT_USAGE = { usage: readJsonPath('usage'), cost: null }
 
 /** The last words of the conversation, as an answer to it. */
 function answerChat({ messages }: JsonRecord) {
   const said = Array.isArray(messages) ? messages : []
   const last: Json = said.at(-1) ?? null
-  const content = toText(isRecord(last) ? last['content'] : null, 'Hello')
-  const [asked, made] = [JSON.stringify(said), content].map((text) => Math.ceil(text.length / CHARACTERS_PER_TOKEN))
+  const content = toText(isRecord(last) ? last['content'] : null, 'Hello').slice(0, MAX_SAID_CHARACTERS)
+  const [asked, made] = [said.reduce<number>((sum, each) => sum + lengthOf(each), 0), content.length].map((count) =>
+    Math.ceil(count / CHARACTERS_PER_TOKEN),
+  )
   return {
     ...{ id: 'chatcmpl-sandbox', object: 'chat.completion', created: 0, model: CHAT_MODEL },
     choices: [
@@ -186,6 +190,10 @@ function answerChat({ messages }: JsonRecord) {
     ],
     usage: { prompt_tokens: asked, completion_tokens: made, total_tokens: asked + made },
   }
+}
+
+function lengthOf(message: Json): number {
+  return isRecord(message) ? toText(message['content'], '').length : 0
 }
 
 function isBehaviour(name: unknown): name is BehaviourName {

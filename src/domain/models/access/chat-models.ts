@@ -11,9 +11,12 @@ interface OpenedChat {
 }
 
 const SHOWN_LENGTH = 128
+// Of an id and the longest name that a provider has for one of its models.
+const MAX_LENGTH = 256
 
 /** Throws, as `open` of the router does: unknown_model, forbidden, not_enabled, rate. */
 export async function openChat(access: Pick<Access, 'open'>, caller: Caller, name: string): Promise<OpenedChat> {
+  if (name.length > MAX_LENGTH) throw unknown(name, `it has more than ${MAX_LENGTH} characters`)
   const [provider = '', model = '', ...rest] = name.split('/')
   if (model === '') throw unknown(name, 'it is written {provider}/{model}')
   const { chat = null, ...found } = await access.open(caller, provider, model)

@@ -88,10 +88,10 @@ describe('a conversation', () => {
 
   test('keeps every digit on its way', async () => {
     const body =
-      '{"model": "openai/gpt-5-mini", "seed": 12345678901234567890, "messages": [{"role": "user", "content": "x"}]}'
+      '\ufeff{"model": "openai/gpt-5-mini", "seed": 12345678901234567890, "messages": [{"role": "user", "content": "x"}]}'
     const answer = await tenant.call('/v1/chat/completions', { method: 'POST', body })
     assert.equal(answer.status, 200, answer.text)
-    assert.match(fake.requests[0]?.text ?? '', /"seed":12345678901234567890/)
+    assert.match(fake.requests[0]?.text ?? '', /^{"model": "gpt-5-mini", "seed": 12345678901234567890,/)
   })
 
   test('with a key is made and charged once, however often it is sent', async () => {
@@ -134,6 +134,8 @@ describe('a conversation', () => {
       [{ model: '' }, 400, 'invalid_value', 'model'],
       [{ model: 'anthropic/claude-sonnet-4-6' }, 403, 'model_not_enabled', null],
       [{ messages: [] }, 400, 'invalid_value', 'messages'],
+      [{ model: `openrouter/chat-completions/${'v'.repeat(300)}` }, 404, 'model_not_found', 'model'],
+      [{ model: '/'.repeat(1_000_000) }, 404, 'model_not_found', 'model'],
       [{ messages: [{ role: 'nobody', content: 'x' }] }, 400, 'invalid_value', 'messages[0].role'],
       [{ n: 2 }, 400, 'invalid_value', 'n'],
       [{ max_tokens: 0 }, 400, 'invalid_value', 'max_tokens'],
@@ -330,3 +332,9 @@ describe('a conversation', () => {
     )
   })
 })
+  test('from the sandbox ends, however much it hears', async () => {
+    const text = await (await stream(say('a '.repeat(500_000), { model: 'sandbox/chat' }))).text()
+    assert.match(text, /data: \[DONE\]\n\n$/)
+    assert.equal(text.match(/"content":"a /g)?.length, 5000)
+  })
+

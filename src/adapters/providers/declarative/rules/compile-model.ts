@@ -220,8 +220,9 @@ export function compileBody(rules: BodyRules = {}): BodyWriter {
 
   function toBytes(from: BodyInput): Buffer {
     if (isUntouched(from)) {
-      const after = toMissing(force, from)
-      const before = after === null ? null : toMissing(inject, from)
+      const added = new Set<string>()
+      const after = toMissing(force, from, added)
+      const before = after === null ? null : toMissing(inject, from, added)
       if (after === '' && before === '') return from.body
       if (after !== null && before !== null) return spliceFields(from.body, before, after)
     }
@@ -234,6 +235,7 @@ export function compileBody(rules: BodyRules = {}): BodyWriter {
 interface FieldWriter {
   readonly name: string
   readonly path: readonly string[]
+  readonly isForced: boolean
   readonly write: (values: TemplateValues) => unknown
   /** Whether an input has it already, so that nothing is added. */
   readonly isIn: (from: BodyInput) => boolean
@@ -249,25 +251,28 @@ function compileFields(
     const write = compileJsonTemplate(value)
     const path = name.split('.')
     const [first] = path
-    const label = `${JSON.stringify(name)}:`
+    const toMember = (written: unknown) =>
+      path.reduceRight((json, step) => `{${JSON.stringify(step)}:${json}}`, JSON.stringify(written)).slice(1, -1)
     // Written once where nothing of a call stands in it.
-    const constant = namesIn(JSON.stringify(value)).length === 0 ? label + JSON.stringify(value) : null
+    const constant = namesIn(JSON.stringify(value)).length === 0 ? toMember(value) : null
     return {
-      ...{ name, path, write },
+      ...{ name, path, isForced, write },
       isIn: isForced
         ? ({ input, values }) => first in input && input[first] === write(values)
         : ({ input }) => path.length === 1 && !isMissing(input[first]),
-      toMember: (values) => constant ?? label + JSON.stringify(write(values)),
+      toMember: (values) => constant ?? toMember(write(values)),
     }
   })
 }
 
-/** The members that an input lacks, as JSON; null: one of them cannot simply be added. */
-function toMissing(fields: readonly FieldWriter[], from: BodyInput): string | null {
+/** The members that an input lacks, as JSON; null: one of them cannot simply be added. `added`: those that are already. */
+function toMissing(fields: readonly FieldWriter[], from: BodyInput, added: Set<string>): string | null {
   let text = ''
-  for (const { path, isIn, toMember } of fields) {
+  for (const { path, isForced, isIn, toMember } of fields) {
     if (isIn(from)) continue
-    if (path.length > 1 || path[0] in from.input) return null
+    const [first] = path
+    if ((path.length > 1 && !isForced) || first in from.input || added.has(first)) return null
+    added.add(first)
     text += text === '' ? toMember(from.values) : `,${toMember(from.values)}`
   }
   return text
