@@ -7,6 +7,9 @@ import { isRecord, type JsonRecord } from './model.ts'
 const COUNT = { type: 'integer', minimum: 1, nullable: true }
 const FLAG = { type: 'boolean', nullable: true }
 
+// A tier that answers sooner costs a multiple of the price by tokens, which says nothing of it.
+const TIERS = { type: 'string', enum: ['auto', 'default', 'flex'], nullable: true }
+
 const SCHEMA: JsonRecord = {
   type: 'object',
   description: 'A conversation, in the form of OpenAI.',
@@ -61,12 +64,18 @@ export function toChatDocument(
   const given = isRecord(rest['input']) ? rest['input'] : {}
   const { model_field: _field, ...about } = given
   const named: JsonRecord = hasNames ? {} : { model_field: 'model' }
+  const asked = price ?? rest['price']
+  const schema = isRecord(asked) && asked['parts'] !== undefined ? withTiers(SCHEMA) : SCHEMA
   return {
     ...rest,
-    input: input ?? { ...about, ...named, schema: SCHEMA, example: EXAMPLE },
+    input: input ?? { ...about, ...named, schema, example: EXAMPLE },
     output: { modalities: ['text'], media_type: 'application/json' },
     returns: 'direct',
     ...(price !== null && { price }),
     adapter: { ...(isRecord(rest['adapter']) ? rest['adapter'] : {}), ...adapter },
   }
+}
+
+function withTiers({ properties, ...schema }: JsonRecord): JsonRecord {
+  return { ...schema, properties: { ...(isRecord(properties) ? properties : {}), service_tier: TIERS } }
 }

@@ -142,6 +142,7 @@ describe('a conversation', () => {
       [{ Max_Tokens: 5 }, 400, 'invalid_value', 'Max_Tokens'],
     ] as const
     for (const [more, status, code, param] of cases) {
+      [{ service_tier: 'priority' }, 400, 'invalid_value', 'service_tier'],
       const error = await refused(client.chat.completions.create(say('x', more) as never))
       assert.deepEqual([more, error.status, error.code, error.param], [more, status, code, param], error.message)
     }
