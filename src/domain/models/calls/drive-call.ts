@@ -256,7 +256,7 @@ function createSubmitUntilSent(deps: DriveDeps, { leave }: Ends) {
 }
 
 function createSubmitWhileItWorks(deps: DriveDeps) {
-  const { clock, health, journal, log } = deps
+  const { clock, health, journal, log, stopping } = deps
 
   async function trySubmit(
     driven: DrivenCall,
@@ -303,7 +303,10 @@ function createSubmitWhileItWorks(deps: DriveDeps) {
     if (pausedMs > 0) return { outcome: 'refused', refusal: toPaused(provider.name, pausedMs) }
     const sentAt = clock.now().getTime()
     const outcome = await trySubmit(driven, provider, dispatch, startedAt)
-    const note = (verdict: 'worked' | 'failed') => health.note(name, verdict, clock.now().getTime() - sentAt)
+    const note = (verdict: 'worked' | 'failed') => {
+      // What this process cuts off because it stops, the others need not be kept from.
+      if (verdict === 'worked' || !stopping.aborted) health.note(name, verdict, clock.now().getTime() - sentAt)
+    }
     if (outcome.outcome === 'finished' && outcome.result.events !== undefined)
       return { ...outcome, result: { ...outcome.result, events: withVerdict(outcome.result.events, note) } }
     const verdict = toVerdict(outcome, driven.isOwnKey)

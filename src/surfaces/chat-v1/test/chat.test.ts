@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import OpenAI, { APIError } from 'openai'
+import { type Log, silentLog } from '../../../../lib/log.ts'
 import { type SharedApp, startShared, type Tenant } from '../../../../test/support/app/start-shared.ts'
 import { openSpecChecks } from '../../../../test/support/clients/check-against-spec.ts'
 import { type ChatFake, eventsOf, startChatFake, USED } from '../../../../test/support/providers/chat-fake.ts'
@@ -17,7 +18,9 @@ const PRICE = Math.ceil(USED.prompt_tokens * 0.25 + USED.completion_tokens * 2)
 const MODEL = 'openai/gpt-5-mini'
 
 describe('a conversation', () => {
+  const env = { ATELIER_SECRET_KEY: 'ab'.repeat(32) }
   let folder: string
+  let providers: string
   let fake: ChatFake
   let app: SharedApp
   let tenant: Tenant
@@ -27,9 +30,9 @@ describe('a conversation', () => {
     folder = await mkdtemp(path.join(tmpdir(), 'atelier-chat-'))
     fake = await startChatFake()
     const settings = { key: 'sk-of-the-service', base_url: fake.url }
-    const providers = path.join(folder, 'providers.json')
+    providers = path.join(folder, 'providers.json')
     await writeFile(providers, JSON.stringify({ openai: settings, openrouter: settings }))
-    app = await startShared({ workers: '0', providers }, { env: { ATELIER_SECRET_KEY: 'ab'.repeat(32) } })
+    app = await startShared({ workers: '0', providers }, { env })
   })
   after(async () => {
     await app[Symbol.asyncDispose]()
@@ -131,18 +134,18 @@ describe('a conversation', () => {
       [{ model: 'gpt-5-mini' }, 404, 'model_not_found', 'model'],
       [{ model: 'openai/gpt-image-1' }, 404, 'model_not_found', 'model'],
       [{ model: 'openai/gpt-5-mini/other' }, 404, 'model_not_found', 'model'],
+      [{ model: `openrouter/chat-completions/${'v'.repeat(300)}` }, 404, 'model_not_found', 'model'],
+      [{ model: '/'.repeat(1_000_000) }, 404, 'model_not_found', 'model'],
       [{ model: '' }, 400, 'invalid_value', 'model'],
       [{ model: 'anthropic/claude-sonnet-4-6' }, 403, 'model_not_enabled', null],
       [{ messages: [] }, 400, 'invalid_value', 'messages'],
-      [{ model: `openrouter/chat-completions/${'v'.repeat(300)}` }, 404, 'model_not_found', 'model'],
-      [{ model: '/'.repeat(1_000_000) }, 404, 'model_not_found', 'model'],
       [{ messages: [{ role: 'nobody', content: 'x' }] }, 400, 'invalid_value', 'messages[0].role'],
       [{ n: 2 }, 400, 'invalid_value', 'n'],
       [{ max_tokens: 0 }, 400, 'invalid_value', 'max_tokens'],
+      [{ service_tier: 'priority' }, 400, 'invalid_value', 'service_tier'],
       [{ Max_Tokens: 5 }, 400, 'invalid_value', 'Max_Tokens'],
     ] as const
     for (const [more, status, code, param] of cases) {
-      [{ service_tier: 'priority' }, 400, 'invalid_value', 'service_tier'],
       const error = await refused(client.chat.completions.create(say('x', more) as never))
       assert.deepEqual([more, error.status, error.code, error.param], [more, status, code, param], error.message)
     }
@@ -243,12 +246,6 @@ describe('a conversation', () => {
     assert.equal(await untilCharged(), 321)
   })
 
-  test('that breaks off in the middle says so, is charged by what came, and is never made again', async () => {
-    for (const [content, isSaid] of [
-      ['half a word', true],
-      ['garbage it is', true],
-      ['error it is', false],
-    ] as const) {
   test('with a picture of megabytes in an event passes through whole', async () => {
     const asked = say('picture of a fox')
     const text = await (await stream(asked)).text()
@@ -263,6 +260,12 @@ describe('a conversation', () => {
     assert.ok((await untilCharged()) > 0)
   })
 
+  test('that breaks off in the middle says so, is charged by what came, and is never made again', async () => {
+    for (const [content, isSaid] of [
+      ['half a word', true],
+      ['garbage it is', true],
+      ['error it is', false],
+    ] as const) {
       const key = { 'idempotency-key': content }
       const text = await (await stream(say(content), key)).text()
       assert.match(text, isSaid ? FAREWELL : /data: {"error":{"message":"overloaded"}}\n\n$/, content)
@@ -301,12 +304,39 @@ describe('a conversation', () => {
     assert.equal(fake.made.get('half a word'), 5)
   })
 
+  test('that is cut off because the service stops says nothing about its provider', async () => {
+    const told: string[] = []
+    const warn = (_: object, message: string) => void told.push(message)
+    const log: Log = { ...silentLog, warn, child: () => log }
+    await using other = await startShared({ workers: '0', providers, drainTimeout: '0s' }, { env, log })
+    const caller = await other.account('caller', { creditFloorMicros: null })
+    const body = JSON.stringify(say('gate of a garden', { stream: true }))
+    const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' }
+    const answers = await Promise.all(
+      [1, 2, 3, 4, 5].map(() => fetch(`${other.url}/v1/chat/completions`, { method: 'POST', headers, body })),
+    )
+    const texts = Promise.all(answers.map((answer) => answer.text()))
+    await other.service.app.drain()
+    fake.open()
+    for (const text of await texts) assert.match(text, FAREWELL)
+    assert.deepEqual(
+      told.filter((message) => /broke off|keep failing/.test(message)),
+      Array.from({ length: 5 }, () => 'an answer broke off'),
+    )
+  })
+
   test('comes from the sandbox as from any provider', async () => {
     const text = await (await stream(say('Good morning', { model: 'sandbox/chat' }))).text()
     assert.match(
       text,
       /"content":"Good "[\s\S]*"content":"morning"[\s\S]*"usage":{"prompt_tokens":\d+[\s\S]*data: \[DONE\]\n\n$/,
     )
+  })
+
+  test('from the sandbox ends, however much it hears', async () => {
+    const text = await (await stream(say('a '.repeat(500_000), { model: 'sandbox/chat' }))).text()
+    assert.match(text, /data: \[DONE\]\n\n$/)
+    assert.equal(text.match(/"content":"a /g)?.length, 5000)
   })
 
   test('finds its models in the list, as far as they run here and the key reaches them', async () => {
@@ -333,9 +363,3 @@ describe('a conversation', () => {
     )
   })
 })
-  test('from the sandbox ends, however much it hears', async () => {
-    const text = await (await stream(say('a '.repeat(500_000), { model: 'sandbox/chat' }))).text()
-    assert.match(text, /data: \[DONE\]\n\n$/)
-    assert.equal(text.match(/"content":"a /g)?.length, 5000)
-  })
-
