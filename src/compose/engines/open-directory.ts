@@ -149,8 +149,9 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
           return createCommandEngine({ directory, isDriven, obey, registry })
         },
         catalogOf(engineId) {
-          // The built-in engine loads nothing.
-          if (engines.some(({ id, isResident }) => id === engineId && isResident === true)) return null
+          // The built-in engine loads nothing, and workers that joined do not hear what theirs should.
+          const isResident = engines.some((each) => each.id === engineId && each.isResident === true)
+          if (isResident || keyIdOf(engineId) !== null) return null
           const own =
             fleet
               .engines()

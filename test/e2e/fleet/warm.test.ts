@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pictureGraph, startFleetApp } from '../../support/app/fleet-app.ts'
+import { ADMIN_TOKEN as JOIN_ADMIN_TOKEN, joinTestWorker } from '../../support/app/join-worker.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { runInProcess } from '../../support/cli/in-process.ts'
 import { type Answer, call } from '../../support/clients/call.ts'
@@ -128,6 +129,40 @@ test('a server that cannot be warmed any more works without, and says why', asyn
   await app.until(await app.submit(loadingGraph(4, A)), 'succeeded')
 })
 
+test('a server that was taken out of service loads nothing until it is given work again', async () => {
+  await using app = await startFleetApp({ servers: [{ checkpoints: [A, B] }], adminToken: ADMIN_TOKEN })
+  const [fake] = app.fakes
+  await admin(app, 'POST', '/engines/gpu1/cordon')
+  const set = await admin(app, 'PUT', '/engines/gpu1/warm', { weights: [A] })
+  assert.equal(set.status, 200, set.text)
+  await fake.restart({ downUntil: untilState(app, 'lost') })
+  await untilState(app, 'cordoned')
+  assert.deepEqual([fake.executions.length, (await engineOf(app)).reason], [0, null])
+  await admin(app, 'POST', '/engines/gpu1/resume')
+  await untilState(app, 'ready')
+  assert.equal(fake.weightLoads, 1)
+})
+
+test('for a server of a worker that joined it is refused, because nothing would come of it', async () => {
+  await using fake: FakeComfy = await startFakeComfy({ checkpoints: [A] })
+  await using app = await startTestApp({
+    settings: { adminToken: JOIN_ADMIN_TOKEN, joins: 'on' },
+    overrides: { engines: [] },
+  })
+  await using _worker = await joinTestWorker(app, { settings: { comfyui: fake.url.href } })
+  const asked = (method: string, path: string, body?: object) =>
+    call(app.url, `/admin/v1${path}`, {
+      ...{ method, headers: { authorization: `Bearer ${JOIN_ADMIN_TOKEN}` } },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+  const { id } = await waitUntil(async () =>
+    (await asked('GET', '/engines')).json.engines.find(({ state }: { state: string }) => state === 'ready'),
+  )
+  const refused = await asked('PUT', `/engines/${encodeURIComponent(id)}/warm`, { weights: [A] })
+  assert.equal(refused.status, 422, refused.text)
+  assert.match(refused.json.error.message, /servers of workers that joined load none/)
+})
+
 test('what was said is kept over a restart of the service', async () => {
   await using fake: FakeComfy = await startFakeComfy({ checkpoints: [A] })
   const dataDir = await mkdtemp(join(tmpdir(), 'atelier-warm-'))
@@ -141,10 +176,16 @@ test('what was said is kept over a restart of the service', async () => {
     await untilState(first, 'ready')
     await first.app[Symbol.asyncDispose]()
     const runs = fake.executions.length
-    await using second = await start()
+    const second = await start()
     await waitUntil(() => fake.executions.length > runs)
     await untilDone(second, loadingGraph(5, A))
     assert.equal(fake.weightLoads, 1, 'the server still had them')
+    await second.app[Symbol.asyncDispose]()
+    // That of a server that is gone can be taken back.
+    await using third = await startTestApp({ dataDir, settings: { adminToken: ADMIN_TOKEN } })
+    const path = `/engines/${encodeURIComponent(id)}/warm`
+    assert.equal((await admin(third, 'DELETE', path)).status, 200)
+    assert.equal((await admin(third, 'DELETE', path)).status, 404)
   } finally {
     await rm(dataDir, { recursive: true, force: true })
   }

@@ -153,9 +153,10 @@ export class FleetMember {
     if (this.suspension.quarantineReason() !== null) return 'quarantined'
     if (state !== 'ready') return state
     if (unfit !== null || this.#options.heldReason() !== null) return 'quarantined'
-    if (this.#recycling !== null || this.#isCold()) return 'starting'
+    if (this.#recycling !== null) return 'starting'
     if (this.#operatorState === 'draining') return this.isUnused ? 'cordoned' : 'draining'
-    return this.#operatorState === 'cordoned' ? 'cordoned' : 'ready'
+    if (this.#operatorState === 'cordoned') return 'cordoned'
+    return this.#isCold() ? 'starting' : 'ready'
   }
 
   #warmKey(): string | null {
@@ -174,6 +175,8 @@ export class FleetMember {
     const isThere = state === 'ready' && unfit === null && this.#options.isDriven() && this.pausedMs() === 0
     if (!isThere || this.#isWarming || !this.#isCold() || !this.isUnused || awaited > 0) return null
     if (this.#recycling !== null || this.#options.heldReason() !== null) return null
+    // Whoever took it out of service may want its memory for something else.
+    if (this.#operatorState !== 'open') return null
     this.#isWarming = true
     return this.#options.warmPlan()
   }
@@ -380,7 +383,7 @@ export class FleetMember {
     if (state === 'ready' && held !== null) return held
     const trial = this.suspension.trialReason()
     const tried = trial === null ? null : `it is tried with one job at a time: ${trial}`
-    if (state === 'ready' && this.#recycling === null && this.#isCold())
+    if (state === 'ready' && this.#recycling === null && this.#operatorState === 'open' && this.#isCold())
       return 'it loads what it is to have before its first job'
     return this.#recycling ?? (this.#operatorState === 'draining' ? 'drained' : tried)
   }

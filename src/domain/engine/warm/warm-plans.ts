@@ -14,7 +14,7 @@ export interface WarmPlans {
   planOf(engineId: string): WarmPlan | null
   /** Reads what other processes have written. True when something has changed. */
   refresh(): Promise<boolean>
-  /** null takes it back. Throws invalid_field for what the server cannot load. `catalog`: null: it was never reached. */
+  /** null takes it back. Throws invalid_field for what the server cannot load. `catalog`: null: it was never reached, or loads nothing beforehand. */
   set(engineId: string, wish: WarmWish | null, catalog: NodeCatalog | null): Promise<WarmPlan | null>
 }
 
@@ -70,6 +70,10 @@ function mustBeLoadable(wish: WarmWish, catalog: NodeCatalog | null): void {
   if (weights.length > MAX_WEIGHTS) throw invalidField('weights', `must be at most ${MAX_WEIGHTS}`)
   if ((workflow ?? '').length > MAX_WORKFLOW_CHARACTERS)
     throw invalidField('workflow', `must have at most ${MAX_WORKFLOW_CHARACTERS} characters of JSON`)
-  if (catalog === null) throw invalidField('weights', 'cannot be checked: this is no ComfyUI server that was reached')
+  if (catalog === null)
+    throw invalidField(
+      'weights',
+      'are for a ComfyUI server that this service has reached itself: the built-in engine and servers of workers that joined load none beforehand',
+    )
   toWarmGraphs(wish, catalog)
 }

@@ -52,7 +52,10 @@ export function putEngineWarm(app: FastifyInstance, { kit, engines, warm, catalo
 
 export function deleteEngineWarm(app: FastifyInstance, { kit, engines, warm }: WarmDeps): void {
   app.delete(ROUTE, needs('operator'), async (request, reply) => {
-    const { id } = engines.find(idOf(request))
+    const id = idOf(request)
+    await warm.refresh()
+    // What a server was to have that is gone can be taken back all the same.
+    if (warm.planOf(id) === null) engines.find(id)
     await warm.set(id, null, null)
     await kit.note(request, { action: 'engine.warm', subject: id, details: { weights: null } })
     return sendJson(reply, 200, toText(null))
