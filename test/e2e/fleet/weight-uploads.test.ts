@@ -124,6 +124,26 @@ describe('uploads of weights', () => {
     assert.deepEqual(actions.slice(0, 3), ['weights.remove', 'weights.add', 'weights.upload'])
   })
 
+  test('a link to a file that a builder keeps under its hash is listed with that hash', async () => {
+    const bytes = safetensors(50)
+    const hex = createHash('sha256').update(bytes).digest('hex')
+    const kept = await mkdtemp(join(tmpdir(), 'atelier-kept-'))
+    const link = join(models, 'vae', 'linked.safetensors')
+    try {
+      await mkdir(join(kept, hex.slice(0, 2)))
+      await writeFile(join(kept, hex.slice(0, 2), hex), bytes)
+      await symlink(join(kept, hex.slice(0, 2), hex), link)
+      // Brings the list up to date.
+      assert.equal((await put(app, { folder: 'vae', name: 'other.safetensors' }, safetensors(10))).status, 200)
+      const { weights } = (await ask(app, `${WEIGHTS}?engine=launched-1&folder=vae&name=linked.safetensors`)).json
+      assert.deepEqual([weights[0].size_bytes, weights[0].hash], [bytes.length, sha256(bytes)])
+    } finally {
+      await rm(link, { force: true })
+      await rm(join(models, 'vae', 'other.safetensors'), { force: true })
+      await rm(kept, { recursive: true, force: true })
+    }
+  })
+
   test('only an operator may: neither the requests of the service’s user nor a wrong token', async () => {
     const credentials: Record<string, string>[] = [{}, { authorization: 'Bearer wrong' }]
     for (const headers of credentials)

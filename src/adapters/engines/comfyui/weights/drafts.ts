@@ -5,7 +5,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, readFile, readlink, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { leadsOut, nullWhenMissing } from '../../../../../lib/files/inside-folder.ts'
 import { writeFileWhole } from '../../../../../lib/files/write-file-whole.ts'
@@ -173,10 +173,18 @@ export function createHashFinder(): (folder: string, name: string) => Promise<st
     books.set(folder, opened)
     const book = await opened
     const line = Object.hasOwn(book, name) ? book[name] : undefined
-    if (typeof line?.hash !== 'string') return null
+    if (typeof line?.hash !== 'string') return hashOfLink(join(folder, name))
     const found = await stat(join(folder, name)).catch(() => null)
     return found?.size === line.sizeBytes && found.mtimeMs === line.modifiedMs ? line.hash : null
   }
+}
+
+const KEPT_BY_HASH = /[\\/]([0-9a-f]{2})[\\/](\1[0-9a-f]{62})$/
+
+/** Models of a release are links to files that the builder has checked and keeps under their hashes. */
+async function hashOfLink(path: string): Promise<string | null> {
+  const [, , sha256] = KEPT_BY_HASH.exec(await readlink(path).catch(() => '')) ?? []
+  return sha256 === undefined ? null : `sha256:${sha256}`
 }
 
 /** `hash`: null takes the line out. Of two processes that write at once, one line may be lost: then that hash is not known. */
