@@ -69,7 +69,10 @@ function createMayBuild(allowed: BuildsConfig['allowed']): (accountId: string) =
   return (accountId) => allowed === 'all' || allowed.includes(accountId)
 }
 
-/** What deployments of this process can be made of: the releases that accounts had built, in the folders of its builder. */
+/**
+ * What deployments of this process can be made of: the releases that accounts had built, in the folders of its builder. A service that is
+ * one process needs none of its own where machines may join; beside others, those with a builder look after deployments.
+ */
 export function openReleasesHere(
   { allowed }: BuildsConfig,
   {
@@ -77,14 +80,15 @@ export function openReleasesHere(
     building: { builder, bring, cuda },
     machines,
   }: {
-    readonly store: Pick<Store, 'builds'>
+    readonly store: Pick<Store, 'builds' | 'isExclusive'>
     readonly building: OpenedBuilder
     /** Those that joined; null: none can. */
     readonly machines: Pick<JoinedMachines, 'list'> | null
   },
 ): ReleasesHere {
-  if (builder === null || bring === null || allowed.length === 0) return NO_RELEASES
-  const { targets } = builder
+  const isPossible = builder !== null || (machines !== null && store.isExclusive)
+  if (!isPossible || allowed.length === 0) return NO_RELEASES
+  const targets = builder?.targets ?? []
   return {
     source: {
       async find(accountId, releaseId) {
@@ -92,7 +96,9 @@ export function openReleasesHere(
         if (release === null) return null
         const { id, buildId, version, artifacts } = release
         const sizeBytes = artifacts.find(({ status }) => status === 'ready')?.sizeBytes ?? null
-        const all = [{ targets, cuda }, ...((await machines?.list()) ?? [])]
+        const joined = (await machines?.list()) ?? []
+        // Why not is told of the first one.
+        const all = builder === null ? [...joined, NO_MACHINE] : [{ targets, cuda }, ...joined]
         const whyNot = (gpuClass: string) => {
           const reasons = all.map((machine) => whyNoEngine(artifacts, gpuClass, machine))
           return reasons.includes(null) ? null : (reasons[0] ?? null)
@@ -100,12 +106,14 @@ export function openReleasesHere(
         return { id, buildId, version, whyNot, sizeBytes }
       },
     },
-    find: createFindStartable(builder),
-    bring,
+    find: builder === null ? NO_RELEASES.find : createFindStartable(builder),
+    bring: bring ?? NO_RELEASES.bring,
     mayDeploy: createMayBuild(allowed),
     targets,
   }
 }
+
+const NO_MACHINE = { targets: [], cuda: null }
 
 /** What can be told without a lookup; names are looked up when they are fetched. */
 function whyNotFetched(address: string, origins: readonly string[]): string | null {

@@ -5,7 +5,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { nullWhenMissing } from '../../../lib/files/inside-folder.ts'
-import { type BaseImage, BuildFailure } from '../../domain/environments/builder.ts'
+import { type BaseImage, BuilderLacks } from '../../domain/environments/builder.ts'
 import { type BuildTarget, targetText } from '../../domain/environments/definition.ts'
 import { isVariantFor, runsOnDriver } from '../../domain/environments/fit.ts'
 import type { ReleaseLock } from '../../domain/environments/lock.ts'
@@ -72,18 +72,18 @@ interface Known {
   readonly pythons: readonly Python[]
 }
 
-/** `lock`: of this target, or of another one of the release. Throws BuildFailure. */
+/** `lock`: of this target, or of another one of the release. Throws BuilderLacks. */
 export function chooseBase(
   { baseImage, lock }: { readonly baseImage: string | undefined; readonly lock: ReleaseLock | null },
   target: BuildTarget,
   { images, pythons }: Known,
 ): Base {
   if (pythons.length === 0)
-    throw new BuildFailure('start', 'the builder has no Python; the operator must install Python 3.10 or newer')
+    throw new BuilderLacks('start', 'the builder has no Python; the operator must install Python 3.10 or newer')
   const ofTarget = images.filter(({ targets }) => targets.some((each) => targetText(each) === targetText(target)))
   const [usual] = ofTarget
   if (usual === undefined)
-    throw new BuildFailure(
+    throw new BuilderLacks(
       'start',
       `the builder has no torch for ${targetText(target)}: its driver is too old for every variant, or "torch" of builder has none; the operator must correct that`,
     )
@@ -94,7 +94,7 @@ export function chooseBase(
   if (python === undefined || (named === undefined && lock === null)) {
     const why = python === undefined && version !== undefined ? `: there is no Python ${version}` : ''
     const has = images.map((image) => image.id).join(', ')
-    throw new BuildFailure(
+    throw new BuilderLacks(
       'start',
       `the base image ${id} cannot be made here${why}; choose one of ${has}, or have the operator provide it`,
     )
@@ -102,7 +102,7 @@ export function chooseBase(
   const torch = ofTarget.find((image) => image.id === id)?.torch ?? usual.torch
   if (lock === null || !isVariantFor(lock.torch.variant, target)) return { python, torch }
   if (ofTarget.some((image) => image.torch === lock.torch.variant)) return { python, torch: lock.torch.variant }
-  throw new BuildFailure(
+  throw new BuilderLacks(
     'start',
     `the release is locked to torch for ${lock.torch.variant}, which this builder cannot get or its machine does not run; cut a release of a changed build`,
   )

@@ -14,6 +14,7 @@ import { sleep } from '../../../lib/waiting/sleep.ts'
 import type { WeightRules } from '../../domain/engine/weights/weight-rules.ts'
 import {
   type Builder,
+  BuilderLacks,
   BuildFailure,
   type BuildPhase,
   type BuildRequest,
@@ -152,6 +153,7 @@ async function build(parts: Parts, request: BuildRequest): Promise<BuiltRelease>
     )
   const redact = createRedactor([...options.headers.values()].flatMap((headers) => Object.values(headers)))
   using _release = await folders.begin(releaseId, target, request.signal)
+  await makeRoom(parts)
   using _models = await takeLock(folders.lockOf(MODELS_LOCK), request.signal, 'shared')
   const before = await folders.read(releaseId, target)
   if (before !== null && (await folders.find(releaseId, target)) !== null && isSame(request.lock, before.lock)) {
@@ -185,20 +187,16 @@ async function build(parts: Parts, request: BuildRequest): Promise<BuiltRelease>
     request.signal.throwIfAborted()
     if (full.signal.aborted) throw fullDisk(phase)
     const failure = toFailure(phase, error)
-    throw failure instanceof BuildFailure ? new BuildFailure(failure.phase, redactAll(failure, redact)) : failure
+    throw failure instanceof BuildFailure ? redacted(failure, redact) : failure
   } finally {
     watching.abort()
     await remove(scratch)
   }
 }
 
-/** The cause without its phase, line by line. */
-function redactAll({ phase, message }: BuildFailure, redact: (text: string) => string): string {
-  return message
-    .slice(phase.length + 2)
-    .split('\n')
-    .map(redact)
-    .join('\n')
+function redacted(failure: BuildFailure, redact: (line: string) => string): BuildFailure {
+  const Failure = failure instanceof BuilderLacks ? BuilderLacks : BuildFailure
+  return new Failure(failure.phase, failure.problem.split('\n').map(redact).join('\n'))
 }
 
 function isSame(wanted: ReleaseLock | null, made: ReleaseLock): boolean {
@@ -369,18 +367,32 @@ function watchDisk({ options, shop }: Parts, full: AbortController): AbortContro
 }
 
 async function keepOnly(
-  { options, folders, models, shop }: Parts,
+  parts: Parts,
   isKept: (releaseId: string) => Promise<boolean>,
   before: TidyBefore,
 ): Promise<number> {
+  const { options, folders, shop } = parts
   const freed = await folders.keepOnly(isKept, before.finished)
+  return freed + (await dropModels(parts, async () => ((await hasRoom(options, shop.root)) ? before.fetched : null)))
+}
+
+/** What failed builds have fetched counts for no account, and must not keep the others from building. */
+async function makeRoom(parts: Parts): Promise<void> {
+  if (!(await hasRoom(parts.options, parts.shop.root))) await dropModels(parts, async () => null)
+}
+
+/** Removes models that no release has and that were fetched before then; null: whenever. Resolves with the bytes that were freed. */
+async function dropModels(
+  { folders, models, shop }: Parts,
+  findFetchedBefore: () => Promise<Date | null>,
+): Promise<number> {
   using lock = tryLock(folders.lockOf(MODELS_LOCK))
   // A build may have brought models that no release names yet, and have files of its own lying about.
-  if (lock === null) return freed
+  if (lock === null) return 0
   await remove(join(shop.root, 'scratch'))
   await mkdir(join(shop.root, 'scratch'))
   const kept = new Set(
     (await folders.all()).flatMap(({ lock: { models: locked } }) => locked.map(({ sha256 }) => sha256)),
   )
-  return freed + (await models.keepOnly(kept, (await hasRoom(options, shop.root)) ? before.fetched : null))
+  return models.keepOnly(kept, await findFetchedBefore())
 }

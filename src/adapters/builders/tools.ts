@@ -5,7 +5,7 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import { takeLock } from '../../../lib/files/file-lock.ts'
 import { nullWhenMissing } from '../../../lib/files/inside-folder.ts'
 import { startKept } from '../../../lib/processes/kept-process.ts'
-import { BuildFailure } from '../../domain/environments/builder.ts'
+import { BuilderLacks } from '../../domain/environments/builder.ts'
 import { type PackageSources, pipSources } from './package-sources.ts'
 import { failureOf, run, type Step } from './workshop.ts'
 
@@ -59,7 +59,7 @@ export async function findOnPath(name: string, env: NodeJS.ProcessEnv): Promise<
 // Tried with the rest of the builder; a newer one may word its messages differently.
 const UV_VERSION = '0.13.8'
 
-/** `given`: the one that the operator names. Throws BuildFailure. */
+/** `given`: the one that the operator names. Throws BuilderLacks. */
 export async function findUv(
   step: Step,
   {
@@ -70,7 +70,7 @@ export async function findUv(
 ): Promise<string> {
   if (given !== null) {
     if ((await stat(given).catch(nullWhenMissing)) !== null) return given
-    throw new BuildFailure('start', 'the uv that the operator names is not there; the operator must correct its path')
+    throw new BuilderLacks('start', 'the uv that the operator names is not there; the operator must correct its path')
   }
   const onPath = await findOnPath('uv', step.shop.env)
   if (onPath !== null) return onPath
@@ -81,7 +81,7 @@ export async function findUv(
   if ((await stat(own).catch(nullWhenMissing)) !== null) return own
   const [python] = pythons
   if (python === undefined)
-    throw new BuildFailure(
+    throw new BuilderLacks(
       'start',
       'the builder has no Python; the operator must install Python 3.10 or newer with its venv module',
     )

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { type KeptEnd, type SystemUser, startKept } from '../../../lib/processes/kept-process.ts'
-import { BuildFailure, type BuildPhase } from '../../domain/environments/builder.ts'
+import { BuilderLacks, BuildFailure, type BuildPhase } from '../../domain/environments/builder.ts'
 
 export interface Workshop {
   /** The builder's own folder, a real path. */
@@ -111,8 +111,8 @@ export function quoteLines(lines: readonly string[]): string {
   return told.length === 0 ? '' : `\n${told.map((line) => `  ${line}`).join('\n')}`
 }
 
-export function fullDisk(phase: BuildPhase): BuildFailure {
-  return new BuildFailure(
+export function fullDisk(phase: BuildPhase): BuilderLacks {
+  return new BuilderLacks(
     phase,
     'the disk of the builder is full; delete releases that are no longer needed or give the builder more room, then cut the release again',
   )

@@ -36,14 +36,14 @@ interface RemoteBuilds {
 const MAX_TEXT = 500_000
 
 export function createRemoteBuilds(client: Pick<GatewayClient, 'call' | 'open'>): RemoteBuilds {
-  async function move({ artifactId, leaseId }: ArtifactLease, fields: object): Promise<boolean> {
+  async function ask({ artifactId, leaseId }: ArtifactLease, fields: object) {
     const path = `/builds/${encodeURIComponent(artifactId)}/moves`
-    const answer = await client.call<{ held: boolean }>({
-      method: 'POST',
-      path,
-      json: { lease_id: leaseId, ...fields },
-    })
-    return answer?.held === true
+    const json = { lease_id: leaseId, ...fields }
+    return client.call<{ readonly held: boolean; readonly passed_on?: boolean }>({ method: 'POST', path, json })
+  }
+
+  async function move(lease: ArtifactLease, fields: object): Promise<boolean> {
+    return (await ask(lease, fields))?.held === true
   }
 
   return {
@@ -66,6 +66,11 @@ export function createRemoteBuilds(client: Pick<GatewayClient, 'call' | 'open'>)
           built: { archive_sha256: archiveSha256, size_bytes: sizeBytes, classes },
         }),
       fail: (lease, reason) => move(lease, { move: 'fail', text: reason }),
+      async passOn(lease, { reason }) {
+        const answer = await ask(lease, { move: 'pass_on', text: reason })
+        if (answer?.passed_on === true) return 'passed_on'
+        return answer?.held === true ? 'failed' : 'lost'
+      },
       giveBack: (lease) => move(lease, { move: 'give_back' }),
     },
   }

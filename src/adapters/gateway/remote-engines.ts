@@ -5,9 +5,9 @@ import type { WantedCopy } from '../../domain/deployments/released/copy-engines.
 import type { EngineRegistry, EngineWill } from '../../domain/engine/directory/engine-registry.ts'
 import type { BaseImage } from '../../domain/environments/builder.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { MachineReport } from '../../domain/service-nodes/machine-report.ts'
 import type { NodeStore } from '../../domain/service-nodes/node-store.ts'
 import { writeEngine } from '../../domain/workers/wire/engine-wire.ts'
+import { writeMachine } from '../../domain/workers/wire/machine-wire.ts'
 import type { GatewayClient } from './gateway-client.ts'
 import { writeBaseImages } from './remote-builds.ts'
 
@@ -152,17 +152,6 @@ function createPresence(
       offered = writeBaseImages(images)
     },
     assigned: () => assigned,
-  }
-}
-
-const MAX_TEXT = 4000
-
-function writeMachine({ freeBytes, copies, ...machine }: MachineReport) {
-  const cut = (text: string | null) => text?.slice(0, MAX_TEXT) ?? null
-  return {
-    ...machine,
-    free_bytes: freeBytes,
-    copies: copies.map((copy) => ({ ...copy, reason: cut(copy.reason), failure: cut(copy.failure) })),
   }
 }
 

@@ -12,6 +12,7 @@ import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
 import type { EngineDirectory } from '../../domain/engine/directory/engine-directory.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
+import { createRequeueLost } from '../../domain/environments/build-loop.ts'
 import { createSweepBlobs } from '../../domain/environments/manage-blobs.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
@@ -94,6 +95,7 @@ const MINUTE_MS = 60_000
 const MANY_JOBS = 500
 const SHARED_FRESH_MS = 2000
 const TURN_LOOK_MS = 500
+const LOST_BUILDS_MS = 5000
 
 /** Workers of one pool, not started yet. */
 export type CreatePoolWorker = (pool: string, workers: number) => Worker
@@ -247,6 +249,7 @@ function createChores(
   }
   const { jobs, keys, batches, bulkActions, accounts, summaries } = store
   const sweepBlobs = createSweepBlobs({ store: store.buildBlobs, clock })
+  const requeueLost = createRequeueLost({ queue: store.artifacts, clock })
   return [
     ...createJobChores({
       ...{ recover, expiry, keys, batches, bulkActions, jobs, accounts, summaries, heartbeat, clock, log },
@@ -258,6 +261,7 @@ function createChores(
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.collect({ signal }) },
     { name: 'sweep-uploads', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.sweepUploads({ signal }) },
     { name: 'sweep-imports', runs: 'once', everyMs: 60 * MINUTE_MS, run: () => assets.library.imports.sweep() },
+    { name: 'requeue-lost-builds', runs: 'once', everyMs: LOST_BUILDS_MS, run: requeueLost },
     { name: 'sweep-build-blobs', runs: 'once', everyMs: 60 * MINUTE_MS, run: sweepBlobs },
     { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: sweepJobCache },
     { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: collectWhenIdle },

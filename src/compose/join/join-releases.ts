@@ -5,6 +5,7 @@
 import { mkdir, readdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
+import { takeLock, tryLock } from '../../../lib/files/file-lock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
@@ -21,12 +22,12 @@ import type { PoolWorkers } from '../../domain/deployments/lifecycle.ts'
 import type { CopyEngines } from '../../domain/deployments/released/copy-engines.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import { type BringRelease, createBringRelease, type ReleasePlace } from '../../domain/environments/bring-release.ts'
-import { buildOne } from '../../domain/environments/build-one.ts'
+import { buildOne, REST_MS } from '../../domain/environments/build-one.ts'
 import type { Builder } from '../../domain/environments/builder.ts'
 import { targetText } from '../../domain/environments/definition.ts'
 import { isStoreAway } from '../../domain/errors.ts'
 import type { Heartbeat } from '../../domain/service-nodes/heartbeat.ts'
-import type { MachineReport } from '../../domain/service-nodes/machine-report.ts'
+import type { MachineReport, ReportedCopy } from '../../domain/service-nodes/machine-report.ts'
 import { CopyProcesses, createFindStartable, toCopyBounds } from '../engines/copy-engines.ts'
 import { toEngineId } from '../engines/open-engines.ts'
 import { openConfiguredBuilder, readCuda } from '../open-builder.ts'
@@ -86,9 +87,7 @@ export async function openJoinReleases(
   const builder =
     parts.builder ??
     (await openConfiguredBuilder({ builder: configured, fleet: config.fleet }, { ...parts, network: null }))
-  const folder = join(configured.directory, 'engines')
-  await sweepLeft(folder)
-  const own = join(folder, `${process.pid}-${service.instanceId.slice(0, 8)}`)
+  const own = await openOwnFolder(join(configured.directory, 'engines'), service.instanceId)
   const freeNow = await freeBytes(configured.directory)
   return new JoinReleases({ ...parts, config, builder, directory: configured.directory, own, freeNow })
 }
@@ -97,8 +96,7 @@ interface Parts extends JoinReleasesParts {
   readonly config: Config
   readonly builder: Builder & AsyncDisposable
   readonly directory: string
-  /** For what engines of this process write. */
-  readonly own: string
+  readonly own: OwnFolder
   readonly freeNow: number
 }
 
@@ -122,7 +120,7 @@ class JoinReleases implements JoinedReleases {
     this.#bringing = createBringRelease({ find: this.#remote.find, builder, log })
     this.#builds = createRemoteBuilds(service.client)
     service.engines.offerBuilder(builder.baseImages)
-    this.#places = createPlaces(this.#bringing.bring, service.clock)
+    this.#places = createPlaces(this.#bringing.bring, { clock: service.clock, log })
   }
 
   report(): MachineReport {
@@ -164,13 +162,13 @@ class JoinReleases implements JoinedReleases {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#bringing[Symbol.asyncDispose]()
     await this.#parts.builder[Symbol.asyncDispose]()
-    await rm(this.#parts.own, { recursive: true, force: true })
+    await this.#parts.own[Symbol.asyncDispose]()
   }
 
   #openCopies({ fleet, heartbeat, tracer }: ReleasesHere): CopyEngines & AsyncDisposable {
     const { service, config, builder, own, log } = this.#parts
     return new CopyProcesses({
-      ...{ fleet, clock: service.clock, log, folder: own, room: config.fleet.copies.room },
+      ...{ fleet, clock: service.clock, log, folder: own.path, room: config.fleet.copies.room },
       findRelease: createFindStartable(builder),
       bring: this.#bringing.bring,
       // What an engine can run is learnt when it has been started.
@@ -210,7 +208,11 @@ class JoinReleases implements JoinedReleases {
       if (build === null) return
       const { claimed, quotaOf, openBlob } = build
       const parts = { queue: this.#builds.queue, builder, quotaOf, openBlob, clock: service.clock, log }
-      await buildOne({ ...parts, leaseMs: BUILD_LEASE_MS }, claimed, { leaseId, ending: this.#ending.signal })
+      const end = await buildOne({ ...parts, leaseMs: BUILD_LEASE_MS }, claimed, {
+        leaseId,
+        ending: this.#ending.signal,
+      })
+      if (end === 'passed_on') await sleep(REST_MS, this.#ending.signal)
     }
   }
 
@@ -234,21 +236,32 @@ class JoinReleases implements JoinedReleases {
   }
 }
 
-interface Told {
-  readonly place: ReleasePlace['place']
-  readonly reason: string | null
-}
+type Told = Pick<ReportedCopy, 'place' | 'reason' | 'staging'>
+
+const NOTHING_YET: Told = { place: 'coming', reason: null, staging: null }
 
 /** Where the releases of copies are. One that could not be made is not tried again at once. */
 function createPlaces(
   bring: (accountId: string, releaseId: string, gpuClass: string) => Promise<ReleasePlace>,
-  clock: Clock,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ) {
   const known = new Map<string, Told & { readonly atMs: number }>()
+
+  /** What is wrong with one release keeps no other from being served. */
+  async function tryToBring(releaseId: string, gpuClass: string): Promise<ReleasePlace> {
+    try {
+      return await bring('', releaseId, gpuClass)
+    } catch (error) {
+      if (isStoreAway(error)) return { place: 'coming' }
+      log.error({ err: error, releaseId }, 'the folder of a release could not be looked at')
+      return { place: 'gone', reason: 'the folder of this release cannot be read; the log of the machine says why' }
+    }
+  }
+
   return {
     of: (pool: string): Told => {
-      const { place, reason } = known.get(pool) ?? { place: 'coming', reason: null }
-      return { place, reason }
+      const { place, reason, staging } = known.get(pool) ?? NOTHING_YET
+      return { place, reason, staging }
     },
     async look(wanted: readonly AssignedCopy[]): Promise<void> {
       const isWanted = new Set(wanted.map(({ pool }) => pool))
@@ -257,10 +270,17 @@ function createPlaces(
         const before = known.get(pool)
         const atMs = clock.now().getTime()
         if (before?.place === 'gone' && atMs - before.atMs < TRY_AGAIN_MS) continue
-        const found = await bring('', releaseId, gpuClass)
-        known.set(pool, { place: found.place, reason: found.place === 'gone' ? found.reason : null, atMs })
+        known.set(pool, { ...toTold(await tryToBring(releaseId, gpuClass)), atMs })
       }
     },
+  }
+}
+
+function toTold(found: ReleasePlace): Told {
+  return {
+    place: found.place,
+    reason: found.place === 'gone' ? found.reason : null,
+    staging: found.place === 'coming' ? (found.staging ?? null) : null,
   }
 }
 
@@ -269,20 +289,36 @@ async function freeBytes(folder: string): Promise<number> {
   return bavail * bsize
 }
 
-/** What engines wrote whose worker was killed. */
-async function sweepLeft(folder: string): Promise<void> {
+/** For what engines of this process write. */
+interface OwnFolder extends AsyncDisposable {
+  readonly path: string
+}
+
+const OWN = /^(join-[0-9a-f-]{36})(?:\.lock)?$/
+
+/** Removes what engines wrote whose worker was killed: numbers of processes say nothing, because they repeat in containers. */
+async function openOwnFolder(folder: string, instanceId: string): Promise<OwnFolder> {
   await mkdir(folder, { recursive: true })
-  for (const name of await readdir(folder)) {
-    const pid = Number(/^(\d+)-[0-9a-f]{8}$/.exec(name)?.[1] ?? 0)
-    if (pid > 0 && !isAlive(pid)) await rm(join(folder, name), { recursive: true, force: true })
+  // Nobody takes the lock of a folder while another process looks at it.
+  using _sweeping = await takeLock(join(folder, 'sweep.lock'), new AbortController().signal)
+  const names = (await readdir(folder)).flatMap((name) => OWN.exec(name)?.[1] ?? [])
+  for (const name of new Set(names)) {
+    using left = tryLock(join(folder, `${name}.lock`))
+    if (left !== null) await removeOwn(folder, name)
+  }
+  const name = `join-${instanceId}`
+  const lock = await takeLock(join(folder, `${name}.lock`), new AbortController().signal)
+  return {
+    path: join(folder, name),
+    async [Symbol.asyncDispose]() {
+      await removeOwn(folder, name)
+      lock.release()
+    },
   }
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
+async function removeOwn(folder: string, name: string): Promise<void> {
+  // A program that was ended may still write for a moment.
+  await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+  await rm(join(folder, `${name}.lock`), { force: true })
 }

@@ -59,7 +59,9 @@ async function openCopyEngines(config: Config, { base, engines, releases, overri
   const { store, node, tracer, clock, log } = base
   const { fleet } = config
   return new CopyProcesses({
-    ...{ fleet: engines.fleet, clock, log, findRelease: releases.find, bring: releases.bring, room: fleet.copies.room },
+    ...{ fleet: engines.fleet, clock, log, findRelease: releases.find, bring: releases.bring },
+    // Without a builder all of it is on machines that joined.
+    room: releases.targets.length === 0 ? 0 : fleet.copies.room,
     recall: async (id) => (await recallEngines(store.engines, [{ id }])).get(id) ?? null,
     // Another user cannot enter the data folder, but owns much of the builder's.
     folder:

@@ -12,6 +12,9 @@ import type { ReleaseLock } from './lock.ts'
 /** The most that is kept of a log; what comes after is dropped, and the log says so. */
 export const MAX_LOG_BYTES = 8 * 1024 * 1024
 
+/** Begun so often, it is perhaps what ends its builders, or nobody here can make it. */
+export const MAX_ATTEMPTS = 3
+
 /** One side that builds, for as long as it says that it is there. */
 export interface AnnouncedBuilder {
   readonly id: string
@@ -66,11 +69,19 @@ export interface ArtifactQueue {
   noteLock(lease: ArtifactLease, lock: ReleaseLock): Promise<boolean>
   succeed(lease: ArtifactLease, built: BuiltRelease, at: Date): Promise<boolean>
   fail(lease: ArtifactLease, reason: string, at: Date): Promise<boolean>
+  /**
+   * This builder cannot make it, for a reason of its own. It waits for another one that is there for its target; where there is none, or it
+   * was begun so often, it has failed.
+   */
+  passOn(
+    lease: ArtifactLease,
+    failure: { readonly reason: string; readonly at: Date; readonly maxAttempts: number },
+  ): Promise<'passed_on' | 'failed' | 'lost'>
   /** The builder stops before it is done: the artifact waits for the next one, at its place. */
   giveBack(lease: ArtifactLease): Promise<boolean>
   /**
    * Queues artifacts again whose lease has lapsed; those that were lost this many times have failed. `isAlone`: whoever held a lease
-   * is gone. Resolves with how many there were.
+   * is gone, but for machines that joined: they still build. Resolves with how many there were.
    */
   requeueLapsed(query: { readonly now: Date; readonly maxAttempts: number; readonly isAlone: boolean }): Promise<number>
   /** Queues what is ready, because its folder is gone. False: it is not ready. */

@@ -68,7 +68,7 @@ export function createBringRelease({ find, builder, log }: BringDeps): BringRele
         (error: unknown) => {
           if (ending.signal.aborted) return
           log.error({ ...facts, err: error }, 'a release could not be made again')
-          failed.set(key, error instanceof BuildFailure ? error.message : GONE)
+          failed.set(key, error instanceof BuildFailure ? error.problem : GONE)
         },
       )
       .finally(() => {

@@ -7,9 +7,9 @@ import type { NewId } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { isStoreAway } from '../errors.ts'
-import type { ArtifactQueue } from './artifact-queue.ts'
+import { type ArtifactQueue, MAX_ATTEMPTS } from './artifact-queue.ts'
 import type { BlobKind } from './blob.ts'
-import { buildOne } from './build-one.ts'
+import { buildOne, REST_MS } from './build-one.ts'
 import type { Builder } from './builder.ts'
 import type { DiskQuota } from './disk-quota.ts'
 
@@ -35,7 +35,7 @@ export interface BuildLoopDeps {
 interface BuildTimes {
   readonly lookEveryMs: number
   readonly leaseMs: number
-  /** How often it says that it is there, and looks for builds that were lost. */
+  /** How often it says that it is there. */
   readonly announceEveryMs: number
   readonly tidyEveryMs: number
   /** A folder that was finished just now may be one of another process, which has not said so yet. */
@@ -58,8 +58,14 @@ const USUAL: BuildTimes = {
   writeLogEveryMs: 500,
 }
 const KEPT_MS = USUAL.keepYoungMs + USUAL.keepUnusedMs
-// A builder that was killed in the middle of it three times is perhaps killed by it.
-const MAX_ATTEMPTS = 3
+interface LostDeps extends Pick<BuildLoopDeps, 'clock'> {
+  readonly queue: Pick<ArtifactQueue, 'requeueLapsed'>
+}
+
+/** What a builder was lost with waits for the next one. The service sees to that, because it may have no builder of its own. */
+export function createRequeueLost({ queue, clock }: LostDeps): () => Promise<number> {
+  return () => queue.requeueLapsed({ now: clock.now(), maxAttempts: MAX_ATTEMPTS, isAlone: false })
+}
 
 interface BuildLoop extends AsyncDisposable {
   /** Harmless when called twice. */
@@ -86,11 +92,12 @@ export function createBuildLoop(deps: BuildLoopDeps): BuildLoop {
   async function announce(): Promise<undefined> {
     const until = new Date(clock.now().getTime() + 4 * times.announceEveryMs)
     await queue.announce({ id: builderId, targets: builder.targets, baseImages: builder.baseImages, until })
-    await queue.requeueLapsed({ now: clock.now(), maxAttempts: MAX_ATTEMPTS, isAlone: false })
   }
 
+  let restsUntil = Number.NEGATIVE_INFINITY
   async function buildNext(): Promise<boolean> {
     const now = clock.now()
+    if (now.getTime() < restsUntil) return false
     const leaseId = deps.newId()
     const { targets } = builder
     const until = new Date(now.getTime() + times.leaseMs)
@@ -98,7 +105,8 @@ export function createBuildLoop(deps: BuildLoopDeps): BuildLoop {
     if (claimed === null) return false
     const quotaOf = (accountId: string) =>
       findQuota({ ...deps, keptMs: times.keepYoungMs + times.keepUnusedMs }, accountId)
-    await buildOne({ ...deps, ...times, quotaOf }, claimed, { leaseId, ending: ending.signal })
+    const end = await buildOne({ ...deps, ...times, quotaOf }, claimed, { leaseId, ending: ending.signal })
+    if (end === 'passed_on') restsUntil = clock.now().getTime() + REST_MS
     return true
   }
 

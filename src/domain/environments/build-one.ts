@@ -6,16 +6,17 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { keepHead } from '../../../lib/text/cut-text.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import type { ArtifactLease, ArtifactQueue } from './artifact-queue.ts'
+import { outlastOutage } from '../errors.ts'
+import { type ArtifactLease, type ArtifactQueue, MAX_ATTEMPTS, MAX_LOG_BYTES } from './artifact-queue.ts'
 import type { BlobKind } from './blob.ts'
 import type { Artifact, Release } from './build.ts'
-import { type Builder, BuildFailure } from './builder.ts'
+import { type Builder, BuilderLacks, BuildFailure } from './builder.ts'
 import { targetText } from './definition.ts'
 import type { DiskQuota } from './disk-quota.ts'
 import type { ReleaseLock } from './lock.ts'
 
 export interface OneBuildDeps {
-  readonly queue: Pick<ArtifactQueue, 'renew' | 'appendLog' | 'noteLock' | 'succeed' | 'fail' | 'giveBack'>
+  readonly queue: Pick<ArtifactQueue, 'renew' | 'appendLog' | 'noteLock' | 'succeed' | 'fail' | 'passOn' | 'giveBack'>
   readonly builder: Pick<Builder, 'build'>
   /** The bytes of a blob of the account. Throws BuildFailure when they are gone. */
   readonly openBlob: (accountId: string, blobId: string, kind: BlobKind) => Promise<NodeJS.ReadableStream>
@@ -32,17 +33,20 @@ export interface ClaimedBuild {
   readonly lock: ReleaseLock | null
 }
 
+/** So long a builder takes nothing more after it has passed one on: what it lacks, it would lack for the next one, too. */
+export const REST_MS = 600_000
 const WRITE_LOG_EVERY_MS = 500
 const MAX_REASON_BYTES = 8_000
 
 /** The lease is somebody else's. */
 const LOST = new Error('the lease of the build is lost')
 
+/** `passed_on`: another builder makes it, because this one lacks something. */
 export async function buildOne(
   deps: OneBuildDeps,
   claimed: ClaimedBuild,
   { leaseId, ending }: { readonly leaseId: string; readonly ending: AbortSignal },
-): Promise<void> {
+): Promise<'over' | 'passed_on'> {
   const { queue, builder, clock, log, openBlob } = deps
   const { release, artifact, lock } = claimed
   const lease: ArtifactLease = { artifactId: artifact.id, leaseId }
@@ -59,32 +63,44 @@ export async function buildOne(
   const signal = AbortSignal.any([ending, lost.signal])
   try {
     log.info(facts, 'building a release')
-    const quota = await deps.quotaOf(release.accountId)
+    const quota = await outlastOutage(() => deps.quotaOf(release.accountId), signal)
     const built = await builder.build({
       releaseId: release.id,
       definition: release.definition,
       target: artifact.target,
       ...{ lock, quota },
       openBlob: (blobId, kind) => openBlob(release.accountId, blobId, kind),
-      note: async (made) => mustHold(await queue.noteLock(lease, made)),
+      note: async (made) => mustHold(await outlastOutage(() => queue.noteLock(lease, made), signal)),
       say: lines.say,
       signal,
     })
     await lines.end()
-    mustHold(await queue.succeed(lease, built, clock.now()))
+    mustHold(await outlastOutage(() => queue.succeed(lease, built, clock.now()), signal))
     log.info(facts, 'built a release')
   } catch (error) {
     await lines.end()
     if (lost.signal.aborted) log.info(facts, 'stopped building a release: it is no longer for this builder')
     else if (ending.aborted) await queue.giveBack(lease)
     else {
-      if (!(error instanceof BuildFailure))
-        log.error({ ...facts, err: error }, 'building a release failed for a reason of the builder')
-      await queue.fail(lease, toReason(error), clock.now())
+      const isOfBuilder = !(error instanceof BuildFailure) || error instanceof BuilderLacks
+      if (isOfBuilder) log.error({ ...facts, err: error }, 'building a release failed for a reason of the builder')
+      return await outlastOutage(() => giveUp(deps, lease, { reason: toReason(error), isOfBuilder }), signal)
     }
   } finally {
     await renewing()
   }
+  return 'over'
+}
+
+async function giveUp(
+  { queue, clock }: Pick<OneBuildDeps, 'queue' | 'clock'>,
+  lease: ArtifactLease,
+  { reason, isOfBuilder }: { readonly reason: string; readonly isOfBuilder: boolean },
+): Promise<'over' | 'passed_on'> {
+  const at = clock.now()
+  if (!isOfBuilder) await queue.fail(lease, reason, at)
+  else if ((await queue.passOn(lease, { reason, at, maxAttempts: MAX_ATTEMPTS })) === 'passed_on') return 'passed_on'
+  return 'over'
 }
 
 function toReason(error: unknown): string {
@@ -139,7 +155,8 @@ function createLines(write: (text: string) => Promise<void>, everyMs: number) {
   }
   return {
     say(line: string) {
-      waiting += `${line}\n`
+      // No more than this would be kept, however long the store is away.
+      if (waiting.length < MAX_LOG_BYTES) waiting += `${line}\n`
       writing ??= flush()
     },
     async end() {

@@ -11,12 +11,18 @@ export type BuildPhase = 'start' | 'freeze' | 'assemble' | 'validate' | 'hash'
 /** The release cannot be made; its author reads the text, so it says what to do. Anything else that is thrown is a fault of the service. */
 export class BuildFailure extends Error {
   readonly phase: BuildPhase
+  /** Without the phase, for who tells it as the failure of something else than a build. */
+  readonly problem: string
 
-  constructor(phase: BuildPhase, cause: string) {
-    super(`${phase}: ${cause}`)
+  constructor(phase: BuildPhase, problem: string) {
+    super(`${phase}: ${problem}`)
     this.phase = phase
+    this.problem = problem
   }
 }
+
+/** This builder lacks something, such as room, a Python or a folder of models: another one may be able to. */
+export class BuilderLacks extends BuildFailure {}
 
 export interface BaseImage {
   readonly id: string

@@ -21,9 +21,21 @@ export interface ReportedCopy {
   readonly place: 'here' | 'coming' | 'gone'
   /** Why it is gone, and what to do; null: it is not. */
   readonly reason: string | null
+  /** How far its models have come; null: they are not on their way, or nobody knows. */
+  readonly staging: ReportedStaging | null
   readonly up: number
   readonly ready: number
   readonly busy: number
   /** Why no engine of it becomes ready; null: one may still. */
   readonly failure: string | null
+}
+
+export interface ReportedStaging {
+  readonly modelsDone: number
+  readonly modelsTotal: number
+  readonly bytesDone: number
+  /** null: not known. */
+  readonly bytesTotal: number | null
+  /** null: none is. */
+  readonly currentModel: string | null
 }

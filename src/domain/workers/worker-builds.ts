@@ -3,7 +3,7 @@
  * how it went. Of the account it learns the definition, and reads the files that this names by addresses that are good for a day.
  */
 import type { Clock } from '../../../lib/clock.ts'
-import type { ArtifactQueue } from '../environments/artifact-queue.ts'
+import { type ArtifactQueue, MAX_ATTEMPTS } from '../environments/artifact-queue.ts'
 import type { BlobLinks } from '../environments/blob-links.ts'
 import type { ClaimedBuild } from '../environments/build-one.ts'
 import type { BaseImage, BuiltRelease } from '../environments/builder.ts'
@@ -26,6 +26,7 @@ export type BuildMove =
   | { readonly move: 'lock'; readonly lock: ReleaseLock }
   | { readonly move: 'succeed'; readonly built: BuiltRelease }
   | { readonly move: 'fail'; readonly reason: string }
+  | { readonly move: 'pass_on'; readonly reason: string }
 
 interface NamedBuild {
   readonly artifactId: string
@@ -45,8 +46,12 @@ export interface WorkerBuilds {
     instanceId: string,
     wanted: { readonly leaseId: string; readonly targets: readonly string[] },
   ): Promise<OfferedBuild | null>
-  /** Whether the lease still stood; where it did not, nothing was written. */
-  write(worker: WorkerIdentity, build: NamedBuild, move: BuildMove): Promise<boolean>
+  /** Whether the lease still stood; where it did not, nothing was written. `isPassedOn`: another builder makes it then. */
+  write(
+    worker: WorkerIdentity,
+    build: NamedBuild,
+    move: BuildMove,
+  ): Promise<{ readonly isHeld: boolean; readonly isPassedOn: boolean }>
 }
 
 export interface WorkerBuildsDeps {
@@ -64,8 +69,12 @@ const LINK_MS = 86_400_000
 export function createWorkerBuilds({ artifacts, quotaOf, links, clock }: WorkerBuildsDeps): WorkerBuilds {
   const after = (ms: number) => new Date(clock.now().getTime() + ms)
 
-  function move({ artifactId, leaseId }: NamedBuild, given: BuildMove): Promise<boolean> {
-    const lease = { artifactId, leaseId }
+  async function passOn(lease: NamedBuild, reason: string) {
+    const outcome = await artifacts.passOn(lease, { reason, at: clock.now(), maxAttempts: MAX_ATTEMPTS })
+    return { isHeld: outcome !== 'lost', isPassedOn: outcome === 'passed_on' }
+  }
+
+  function move(lease: NamedBuild, given: Exclude<BuildMove, { readonly move: 'pass_on' }>): Promise<boolean> {
     switch (given.move) {
       case 'renew':
         return artifacts.renew(lease, after(LEASE_MS))
@@ -113,7 +122,9 @@ export function createWorkerBuilds({ artifacts, quotaOf, links, clock }: WorkerB
     },
     async write(worker, { artifactId, leaseId }, given) {
       mustBuild(worker)
-      return move({ artifactId, leaseId: toLeaseId(worker, leaseId) }, given)
+      const lease = { artifactId, leaseId: toLeaseId(worker, leaseId) }
+      if (given.move === 'pass_on') return passOn(lease, given.reason)
+      return { isHeld: await move(lease, given), isPassedOn: false }
     },
   }
 }

@@ -1,7 +1,7 @@
 /** What can be wrong with a build, each told with what to do, and nothing of it left behind. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -294,6 +294,20 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
     await assert.rejects(build(lock), /none of the builder's folders of models has it/)
   })
 
+  test('nothing is kept of a model that is larger than any that is taken', async () => {
+    await writeFile(path.join(served, 'huge.safetensors'), tinyModel('huge'.repeat(500_000)))
+    const models = [{ type: 'loras', filename: 'huge.safetensors', sourceUri: `${server.origin}/huge.safetensors` }]
+    const parts = () => readdir(path.join(bench.folder, 'builder/models/parts'))
+    const before = await parts()
+    server.cutAfter = 300_000
+    await fails({ models })
+    server.cutAfter = null
+    assert.ok((await parts()).length > before.length)
+    await using strict = await bench.reopen({ maxModelBytes: 1000 })
+    await assert.rejects(bench.build({ models }, { builder: strict }), /at most 1000 are taken/)
+    assert.deepEqual(await parts(), before)
+  })
+
   test('a download that breaks again and again goes on with the next build, also when the builder tidies in between', async () => {
     await writeFile(path.join(served, 'long.safetensors'), tinyModel('long'.repeat(3_000_000)))
     const sourceUri = `${server.origin}/long.safetensors`
@@ -341,6 +355,17 @@ describe('a build that cannot be made', { skip: withoutUv }, () => {
     const written = build({ customNodes: [zipped('writes', writes)] }, 10_000_000 + sizeBytes + 200_000)
     await assert.rejects(written, /^Error: hash: the releases of this account take/)
     assert.equal(await bench.builder.find('quota', CPU), null)
+  })
+
+  test('what failed builds have fetched makes room for the next build', async () => {
+    const parts = path.join(bench.folder, 'builder/models/parts')
+    await mkdir(parts, { recursive: true })
+    await writeFile(path.join(parts, 'of-a-failed-build'), '')
+    await truncate(path.join(parts, 'of-a-failed-build'), 8 * 2 ** 30)
+    await using small = await bench.reopen({ maxBytes: 4 * 2 ** 30 })
+    await bench.build({}, { releaseId: 'roomy', builder: small })
+    assert.notEqual(await small.find('roomy', CPU), null)
+    assert.deepEqual(await readdir(parts), [])
   })
 
   test('a folder that is full fails the build, and leaves nothing', async () => {

@@ -129,6 +129,46 @@ export function testArtifactQueue(opener: StoreOpener<WholeStoreUnderTest>): voi
       },
     )
 
+    queueTest('what one builder cannot make another one gets, three times at most', async (builds) => {
+      const { artifacts } = builds.store
+      const announce = (id: string, targets: readonly BuildTarget[]) =>
+        artifacts.announce({ id, targets, baseImages: [], until: at(5000) })
+      await announce('here', [CPU])
+      await announce('elsewhere', [NVIDIA])
+      const { release } = await builds.cut(await builds.build())
+      const failure = { reason: 'start: the disk is full', at: START, maxAttempts: 3 }
+      const state = async () => {
+        const [{ status, failureReason }] = (await builds.release(release.id))?.artifacts ?? []
+        return [status, failureReason]
+      }
+      const alone = await mustClaim(builds)
+      assert.equal(await artifacts.passOn({ ...alone.lease, leaseId: randomUUID() }, failure), 'lost')
+      assert.equal(await artifacts.passOn(alone.lease, failure), 'failed')
+      assert.deepEqual(await state(), ['failed', failure.reason])
+      assert.equal(await artifacts.passOn(alone.lease, failure), 'lost')
+
+      await announce('there', [NVIDIA, CPU])
+      await builds.cut((await builds.store.builds.find(builds.accountId, release.buildId)) ?? assert.fail())
+      for (const outcome of ['passed_on', 'passed_on', 'failed']) {
+        const { lease } = await mustClaim(builds)
+        assert.equal(await artifacts.passOn(lease, failure), outcome)
+      }
+      assert.deepEqual(await state(), ['failed', failure.reason])
+    })
+
+    queueTest('what a machine that joined builds goes on when the service is alone and starts anew', async (builds) => {
+      const { artifacts } = builds.store
+      await builds.cut(await builds.build())
+      const leaseId = `abcdefghijkl.${randomUUID()}`
+      const query = { leaseId, builder: 'there', targets: [CPU, NVIDIA], now: START, until: at(1000) }
+      const claimed = await artifacts.claim(query)
+      assert.ok(claimed !== null)
+      const lapse = (now: Date) => artifacts.requeueLapsed({ now, maxAttempts: 3, isAlone: true })
+      assert.equal(await lapse(at(999)), 0)
+      assert.equal(await artifacts.renew({ artifactId: claimed.artifact.id, leaseId }, at(2000)), true)
+      assert.equal(await lapse(at(2000)), 1)
+    })
+
     queueTest(
       'what is resolved for a release that was never made is forgotten when it is cut again',
       async (builds) => {

@@ -8,7 +8,16 @@ import type { ReportedCopy } from '../../../src/domain/service-nodes/machine-rep
 
 const CPU = { os: 'linux', gpu: 'cpu' } as const
 const COPY: WantedCopy = { pool: 'a', accountId: 'ana', releaseId: 'rel', gpuClass: 'cpu', engines: 1 }
-const SERVES: ReportedCopy = { pool: 'a', place: 'here', reason: null, up: 1, ready: 1, busy: 0, failure: null }
+const SERVES: ReportedCopy = {
+  pool: 'a',
+  place: 'here',
+  reason: null,
+  up: 1,
+  ready: 1,
+  busy: 0,
+  failure: null,
+  staging: null,
+}
 const GONE: ReportedCopy = { ...SERVES, place: 'gone', reason: 'no uv', up: 0, ready: 0 }
 
 function machine(id: string, copies: readonly ReportedCopy[] = []): JoinedMachine {

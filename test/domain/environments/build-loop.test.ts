@@ -5,7 +5,13 @@ import { test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { type BuildLoopDeps, createBuildLoop } from '../../../src/domain/environments/build-loop.ts'
-import { type Builder, BuildFailure, type BuildRequest } from '../../../src/domain/environments/builder.ts'
+import {
+  type Builder,
+  BuilderLacks,
+  BuildFailure,
+  type BuildRequest,
+} from '../../../src/domain/environments/builder.ts'
+import { storeUnavailable } from '../../../src/domain/errors.ts'
 import { sqliteOpener } from '../../adapters/store/sqlite/temporary-store.ts'
 import { BUILT, Builds, CPU, LOCK } from '../../contracts/environments/build-rig.ts'
 import { withStore } from '../../contracts/store-under-test.ts'
@@ -87,6 +93,65 @@ test('what is queued is made with its log and its lock, and its folder is kept',
     assert.equal(log?.text, 'one\ntwo\n')
     await waitUntil(async () => (await builder.kept.at(-1)?.(release.id)) === true)
     await waitUntil(async () => (await builds.store.artifacts.listBuilders(new Date())).length === 1)
+  }))
+
+test('what a builder lacks another one may have: it makes the release, and the first takes no more for a while', () =>
+  withBuilds(async (builds) => {
+    const cut = async (version: string) => (await builds.cut(await builds.build({ baseComfyVersion: version }))).release
+    const full = fakeBuilder(async () => {
+      throw new BuilderLacks('start', 'the disk of the builder is full')
+    })
+    const other = { id: 'other', targets: [CPU], baseImages: [], until: new Date(Date.now() + 3_600_000) }
+    await builds.store.artifacts.announce(other)
+    const [one, two] = [await cut('v1'), await cut('v2')]
+    await using _full = loopOver(builds, full)
+    await waitUntil(() => full.asked.length === 1)
+    const well = fakeBuilder(async () => BUILT)
+    await using _well = loopOver(builds, well)
+    for (const { id } of [one, two]) await waitUntil(async () => (await artifactOf(builds, id))?.status === 'ready')
+    assert.deepEqual([full.asked.length, well.asked.length], [1, 2])
+  }))
+
+test('a builder that is alone says what it lacks', () =>
+  withBuilds(async (builds) => {
+    const { release } = await builds.cut(await builds.build({ baseComfyVersion: 'v1' }))
+    const full = fakeBuilder(async () => {
+      throw new BuilderLacks('start', 'the disk of the builder is full')
+    })
+    await using _loop = loopOver(builds, full)
+    await waitUntil(async () => (await artifactOf(builds, release.id))?.status === 'failed')
+    assert.equal((await artifactOf(builds, release.id))?.failureReason, 'start: the disk of the builder is full')
+  }))
+
+test('a store that is away for a moment costs no build', () =>
+  withBuilds(async (builds) => {
+    const { artifacts } = builds.store
+    const awayOnce = <Arguments extends unknown[]>(act: (...given: Arguments) => Promise<boolean>) => {
+      let isAway = true
+      return async (...given: Arguments) => {
+        if (!isAway) return act(...given)
+        isAway = false
+        throw storeUnavailable(new Error('away'))
+      }
+    }
+    const queue = {
+      ...artifacts,
+      noteLock: awayOnce(artifacts.noteLock),
+      succeed: awayOnce(artifacts.succeed),
+      fail: awayOnce(artifacts.fail),
+    }
+    const { release: good } = await builds.cut(await builds.build({ baseComfyVersion: 'v1' }))
+    const { release: bad } = await builds.cut(await builds.build({ baseComfyVersion: 'v2' }))
+    const builder = fakeBuilder(async ({ definition, note }) => {
+      await note(LOCK)
+      if (definition.baseComfyVersion === 'v2') throw new BuildFailure('validate', 'it does not start')
+      return BUILT
+    })
+    await using _loop = loopOver(builds, builder, { queue })
+    await waitUntil(async () => (await artifactOf(builds, good.id))?.status === 'ready')
+    await waitUntil(async () => (await artifactOf(builds, bad.id))?.status === 'failed')
+    assert.equal((await artifactOf(builds, bad.id))?.failureReason, 'validate: it does not start')
+    assert.equal(builder.asked.length, 2)
   }))
 
 test('a release that waits for its first deployment keeps its folder for a while, one that is used for ever', () =>

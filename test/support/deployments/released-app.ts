@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { TestAppOptions } from '../app/start-app.ts'
 import { type SharedApp, startShared, type Tenant } from '../app/start-shared.ts'
 import type { Answer } from '../clients/call.ts'
 import { waitUntil } from '../wait-until.ts'
@@ -17,10 +18,14 @@ export interface ReleasedApp extends AsyncDisposable {
 export async function startReleased(
   settings: Readonly<Record<string, string>> = {},
   targets?: FakeReleases['here']['targets'],
+  overrides: TestAppOptions['overrides'] = {},
 ): Promise<ReleasedApp> {
   const folder = await mkdtemp(join(tmpdir(), 'released-'))
   const releases = createFakeReleases(folder, (accountId) => accountId !== 'stranger', targets)
-  const app = await startShared({ releaseEngines: '4', ...settings }, { overrides: { releases: releases.here } })
+  const app = await startShared(
+    { releaseEngines: '4', ...settings },
+    { overrides: { ...overrides, releases: releases.here } },
+  )
   return {
     app,
     releases,

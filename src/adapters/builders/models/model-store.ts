@@ -139,8 +139,8 @@ export class ModelStore {
     try {
       await this.#download(step, { ...this.#options, ...fetching, address, part })
     } catch (error) {
-      // What came is kept for another time, but not where it has filled the disk.
-      if (isFullDisk(error)) await removePart(part)
+      // What came is kept for another time, but not where it has filled the disk, or is more than is ever taken.
+      if (isFullDisk(error) || error instanceof TooLarge) await removePart(part)
       throw error
     }
     const sha256 = await hashFile(part)
@@ -275,6 +275,8 @@ async function check(part: string, { type, filename }: DefinedModel, what: strin
 /** The connection ended early; what came is kept. */
 class Cut extends Error {}
 
+class TooLarge extends BuildFailure {}
+
 interface Download extends Pick<StoreOptions, 'onProgress'> {
   readonly what: string
   readonly address: string
@@ -300,7 +302,7 @@ async function download(
     },
   )
   if (answer.totalBytes !== null && answer.totalBytes > maxBytes)
-    throw new BuildFailure('freeze', `${what}: it has ${answer.totalBytes} bytes; at most ${maxBytes} are taken`)
+    throw new TooLarge('freeze', `${what}: it has ${answer.totalBytes} bytes; at most ${maxBytes} are taken`)
   if (answer.tag !== null) await writeFileWhole(`${part}.tag`, answer.tag, { mode: 0o600, isDurable: false })
   await using file = await open(part, answer.start === 0 ? 'w' : 'r+', 0o600)
   let at = answer.start
@@ -310,8 +312,7 @@ async function download(
       await writeAll(file, chunk, at)
       at += chunk.length
       onProgress?.(at, answer.totalBytes)
-      if (at > maxBytes)
-        throw new BuildFailure('freeze', `${what}: it has more than the ${maxBytes} bytes that are taken`)
+      if (at > maxBytes) throw new TooLarge('freeze', `${what}: it has more than the ${maxBytes} bytes that are taken`)
       if (at - told < TELL_EVERY_BYTES) continue
       told = at
       step.say(`${what}: ${at} of ${answer.totalBytes ?? 'unknown'} bytes`)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { copyTree, hashFile, hashTree, treeBytes, walkTree } from '../../../../lib/files/file-tree.ts'
 import { nullWhenMissing } from '../../../../lib/files/inside-folder.ts'
-import { BuildFailure, type BuildRequest } from '../../../domain/environments/builder.ts'
+import { BuilderLacks, BuildFailure, type BuildRequest } from '../../../domain/environments/builder.ts'
 import type { DefinedPack } from '../../../domain/environments/definition.ts'
 import type { LockedPack, ReleaseLock } from '../../../domain/environments/lock.ts'
 import type { Step } from '../workshop.ts'
@@ -84,7 +84,7 @@ async function fromRegistry(
   const { id = '', registryVersion = '' } = pack
   const wanted = `${id}@${registryVersion}`
   if (registry === null)
-    throw new BuildFailure(
+    throw new BuilderLacks(
       'freeze',
       `${what}: this builder has no registry of packs to get ${wanted} from; ${OTHERWISE}, or have the operator name one in "registry" of builder`,
     )
@@ -108,7 +108,7 @@ async function fromRegistry(
 async function fromFolder({ pack, what, into }: PackWish, folder: string | null): Promise<BroughtPack> {
   const { name } = pack
   if (folder === null)
-    throw new BuildFailure(
+    throw new BuilderLacks(
       'freeze',
       `${what}: it names no source, and this builder has no folder of packs; ${OTHERWISE}, or have the operator name a folder in "packs" of builder`,
     )
@@ -125,7 +125,7 @@ async function fromFolder({ pack, what, into }: PackWish, folder: string | null)
   }
   const names = known.map((each) => each.replace(/\.zip$/, '')).filter((each) => PACK_NAME.test(each))
   const has = `${names.slice(0, 20).join(', ') || 'nothing'}${names.length > 20 ? ' and others' : ''}`
-  throw new BuildFailure(
+  throw new BuilderLacks(
     'freeze',
     `${what}: it names no source, and the builder's folder of packs, which has ${has}, has none of this name; ${OTHERWISE}`,
   )

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { copyTree, hashFile, hashTree } from '../../../../lib/files/file-tree.ts'
 import { nullWhenMissing } from '../../../../lib/files/inside-folder.ts'
 import { unzip, ZipError } from '../../../../lib/files/unzip.ts'
-import { BuildFailure, type BuildRequest } from '../../../domain/environments/builder.ts'
+import { BuilderLacks, BuildFailure, type BuildRequest } from '../../../domain/environments/builder.ts'
 import type { LockedSource } from '../../../domain/environments/lock.ts'
 import type { OutboundRules } from '../models/fetch-range.ts'
 import { run, type Step } from '../workshop.ts'
@@ -45,7 +45,7 @@ export async function bringComfyui(
   await mkdir(into, { recursive: true })
   const source = await bringByKind(step, { wanted, frozen: lock?.comfyui ?? null, into }, rules.comfyui)
   if ((await stat(join(into, 'main.py')).catch(nullWhenMissing)) === null)
-    throw new BuildFailure(
+    throw new BuilderLacks(
       'freeze',
       'ComfyUI: what the builder has as ComfyUI has no main.py; the operator must correct its source',
     )
@@ -77,7 +77,7 @@ async function bringByKind(
     return { wanted, commit: null, sha256: await hashFile(source.path) }
   }
   if ((await stat(join(source.path, 'main.py')).catch(nullWhenMissing)) === null)
-    throw new BuildFailure(
+    throw new BuilderLacks(
       'start',
       'the folder that the builder has as ComfyUI holds no main.py; the operator must correct it',
     )
@@ -85,7 +85,7 @@ async function bringByKind(
   await mustBeVersion(into, wanted)
   const commit = await headOf(step, source.path)
   if (commit !== null && /^[0-9a-f]{40}$/.test(wanted) && commit !== wanted)
-    throw new BuildFailure(
+    throw new BuilderLacks(
       'freeze',
       `ComfyUI: the builder has the commit ${commit}, and the build wants ${wanted}; change baseComfyVersion, or have the operator provide it`,
     )
@@ -119,7 +119,7 @@ async function mustBeVersion(folder: string, wanted: string): Promise<void> {
   const has = /__version__\s*=\s*["']([\w.+-]+)["']/.exec(text ?? '')?.[1]
   const version = /^v?(\d+\.\d+\.\d+)$/.exec(wanted)?.[1]
   if (has === undefined || version === undefined || has === version) return
-  throw new BuildFailure(
+  throw new BuilderLacks(
     'freeze',
     `ComfyUI: the builder has version ${has} alone, and the build wants ${wanted}; set baseComfyVersion to v${has}, or have the operator provide ${wanted}`,
   )

@@ -88,7 +88,10 @@ export class SharedCopies implements CopyEngines {
     const all = [...(this.#plan?.values() ?? [])].flatMap((own) => own.filter(isIt))
     const copies = [...new Map(all.map((copy) => [copy.pool, copy])).values()]
     const places = await this.#placesOf(copies, accountId)
-    const best = ['here', 'coming', 'gone'].flatMap((word) => places.filter(({ place }) => place === word))[0]
+    const order = (found: ReleasePlace) =>
+      ['here', 'coming', 'gone'].indexOf(found.place) -
+      (found.place === 'coming' && found.staging !== undefined ? 0.5 : 0)
+    const best = places.toSorted((one, other) => order(one) - order(other))[0]
     if (best !== undefined)
       return best.place === 'gone' && this.#isUntried(gpuClass, copies) ? { place: 'coming' } : best
     if (this.#nowMs() - (this.#fittedAt.get(gpuClass) ?? 0) < AWAY_MS) return { place: 'coming' }
@@ -162,8 +165,10 @@ export class SharedCopies implements CopyEngines {
       for (const machine of this.#joined) {
         if (!this.#has(machine.id, pool)) continue
         const problem = this.#bad.get(badKey(machine.id, pool))
-        const place = this.#reportOf(machine, pool)?.place === 'here' ? 'here' : 'coming'
-        places.push(problem === undefined || place === 'here' ? { place } : { place: 'gone', reason: problem })
+        const report = this.#reportOf(machine, pool)
+        if (report?.place === 'here') places.push({ place: 'here' })
+        else if (problem !== undefined) places.push({ place: 'gone', reason: problem })
+        else places.push({ place: 'coming', ...(report?.staging && { staging: report.staging }) })
       }
       if (!this.#has(OWN, pool)) continue
       const found = await this.#deps.own.place(accountId, releaseId, gpuClass)

@@ -66,8 +66,8 @@ export function moveBuild(app: FastifyInstance, { kit }: BuildDeps): void {
     const body = await kit.readBody<MoveBody>(request, 'BuildMove', MAX_MOVE_BYTES)
     const { id: artifactId } = request.params as { readonly id: string }
     const named = { artifactId, leaseId: body.lease_id }
-    const held = await kit.gateway.builds.write(worker, named, toMove(body))
-    return sendJson(reply, 200, { held })
+    const { isHeld, isPassedOn } = await kit.gateway.builds.write(worker, named, toMove(body))
+    return sendJson(reply, 200, { held: isHeld, ...(isPassedOn && { passed_on: true }) })
   })
 }
 
@@ -80,6 +80,7 @@ function toMove({ move, text, lock, built }: MoveBody): BuildMove {
       return { move }
     case 'log':
     case 'fail':
+    case 'pass_on':
       if (text === undefined) throw missing('text')
       return move === 'log' ? { move, text } : { move, reason: text }
     case 'lock':

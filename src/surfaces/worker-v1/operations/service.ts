@@ -3,9 +3,9 @@ import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { BaseImage } from '../../../domain/environments/builder.ts'
 import { readTarget } from '../../../domain/environments/definition.ts'
-import type { MachineReport } from '../../../domain/service-nodes/machine-report.ts'
 import { MAX_CATALOG_BYTES } from '../../../domain/workers/guest-catalog.ts'
 import type { EngineFields } from '../../../domain/workers/wire/engine-wire.ts'
+import { type MachineFields, readMachine } from '../../../domain/workers/wire/machine-wire.ts'
 import { readBodyBytes } from '../../kit/bodies/json-body.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
 import { sendJson } from '../../kit/request.ts'
@@ -65,14 +65,7 @@ interface BeatBody {
   readonly host: string
   readonly live_node: string | null
   readonly workers: Readonly<Record<string, number>>
-  readonly machine?: {
-    readonly targets: readonly string[]
-    readonly cuda: number | null
-    readonly room: number
-    readonly free_bytes: number
-    readonly copies: MachineReport['copies']
-    readonly base_images?: readonly BaseImageFields[]
-  }
+  readonly machine?: MachineFields & { readonly base_images?: readonly BaseImageFields[] }
 }
 
 interface BaseImageFields extends Omit<BaseImage, 'targets' | 'isDefault'> {
@@ -85,6 +78,8 @@ function toBaseImage({ is_default: isDefault, targets, ...image }: BaseImageFiel
 }
 
 const CATALOG_MS = 120_000
+// A machine may have many copies, each with why it failed.
+const MAX_BEAT_BYTES = 4 * 1024 * 1024
 
 export function publishEngines(app: FastifyInstance, { kit }: EngineDeps): void {
   app.put(`${WORKER_PATH}/engines`, needs('worker'), async (request, reply) => {
@@ -114,10 +109,11 @@ export function putCatalog(app: FastifyInstance, { kit }: EngineDeps): void {
 
 export function beatWorker(app: FastifyInstance, { kit, clock }: EngineDeps): void {
   app.post(`${WORKER_PATH}/beats`, needs('worker'), async (request, reply) => {
-    const { live_node: liveNode, machine: offered, ...about } = await kit.readBody<BeatBody>(request, 'Beat')
+    const body = await kit.readBody<BeatBody>(request, 'Beat', MAX_BEAT_BYTES)
+    const { live_node: liveNode, machine: offered, ...about } = body
     const [worker, instanceId] = [kit.workerOf(request), kit.instanceOf(request)]
-    const { base_images: baseImages, free_bytes: freeBytes = 0, ...rest } = offered ?? {}
-    const machine = offered === undefined ? null : ({ ...rest, freeBytes } as MachineReport)
+    const { base_images: baseImages, ...fields } = offered ?? {}
+    const machine = offered === undefined ? null : readMachine(fields as MachineFields)
     const live = await kit.gateway.engines.beat(worker, { ...about, liveNode, machine, instanceId })
     const told = { live, time_ms: clock.now().getTime() }
     if (machine === null) return sendJson(reply, 200, told)

@@ -55,12 +55,22 @@ const GIVE_BACK = command(
   'artifacts.giveBack',
   `UPDATE build_artifact SET status = 'queued', attempts = attempts - 1, started_at = NULL, ${NO_LEASE} ${UNDER_LEASE}`,
 )
+const passing = pick(buildArtifact, 'target', 'builder', 'attempts')
+const PASSING = query('artifacts.passing', passing, (words) =>
+  selectFrom(buildArtifact, `${UNDER_LEASE} ${words.lock('UPDATE')}`, passing),
+)
+const PASS_ON = command(
+  'artifacts.passOn',
+  `UPDATE build_artifact SET status = 'queued', started_at = NULL, ${NO_LEASE} ${UNDER_LEASE}`,
+)
+// Leases of machines that joined have the key of the machine and a dot before their name.
 const REQUEUE_LAPSED = command(
   'artifacts.requeueLapsed',
   `UPDATE build_artifact SET status = CASE WHEN attempts >= :maxAttempts THEN 'failed' ELSE 'queued' END,
      failure_reason = CASE WHEN attempts >= :maxAttempts THEN :reason END,
      finished_at = CASE WHEN attempts >= :maxAttempts THEN CAST(:now AS bigint) END, ${NO_LEASE}
-   WHERE status = 'building' AND (CAST(:isAlone AS integer) = 1 OR lease_until IS NULL OR lease_until <= :now)`,
+   WHERE status = 'building' AND
+     (lease_until IS NULL OR lease_until <= :now OR (CAST(:isAlone AS integer) = 1 AND lease_id NOT LIKE '%.%'))`,
 )
 const REQUEUE = command(
   'artifacts.requeue',
@@ -164,6 +174,21 @@ export const artifactQueue = defineStore<ArtifactQueue>('artifacts', {
   fail: durable(
     function* (lease, reason, at) {
       return (yield* run(FAIL, { ...underLease(lease), reason: storable(reason), at })) > 0
+    },
+    { isEssential: true },
+  ),
+  passOn: durable(
+    function* (lease, { reason, at, maxAttempts }) {
+      const own = yield* get(PASSING, underLease(lease))
+      if (own === undefined) return 'lost'
+      const target = targetText(own.target)
+      const others = (yield* all(BUILDERS, { now: at })).filter(
+        ({ id, targets }) => id !== own.builder && targets.some((each) => targetText(each) === target),
+      )
+      const isLeft = others.length > 0 && own.attempts < maxAttempts
+      if (isLeft) yield* run(PASS_ON, underLease(lease))
+      else yield* run(FAIL, { ...underLease(lease), reason: storable(reason), at })
+      return isLeft ? 'passed_on' : 'failed'
     },
     { isEssential: true },
   ),
