@@ -3,15 +3,17 @@
  *
  *   node bench/faults.ts [CALLS] [SEED]
  *
- * The gateways are those that bench/peers/found-peers.ts names. Each gets every call once, with their own retries and fallbacks as
- * their documents set them up; ours is the storm of test/crash/fallback with the same seed. Counted at the providers: what was made twice, and
- * what was made for a caller who got an answer without it.
+ * The gateways are those that bench/peers/found-peers.ts names. Each has the same three providers with the same faults in the same order, with their
+ * own retries and fallbacks as their documents set them up, and gets every call once; ours is the storm of test/crash/fallback, whose clients send a
+ * failure again with its key as the official SDKs do. Counted at the providers: what was made, what was made twice, and what was
+ * made for a caller who got an answer without it; and, where there is a ledger, what was charged for nothing.
  */
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { faultsOf, storm } from '../test/crash/fallback/storm.ts'
 import { PAINTERS, type Painter, startPainter } from '../test/support/providers/painters.ts'
+import { toTable } from './kit/figure.ts'
 import { findPeer } from './peers/found-peers.ts'
 import { type PeerProcess, startPeer } from './peers/peer-process.ts'
 
@@ -21,43 +23,99 @@ interface Gateway {
   readonly model: string
 }
 
+interface Row {
+  readonly gateway: string
+  readonly answered: number
+  readonly generations: number
+  /** Calls that were made twice or more often. */
+  readonly doubled: number
+  /** Calls that were made, and whose callers got no result. */
+  readonly lost: number
+  /** null: it charges nobody. */
+  readonly chargedForNothing: number | null
+}
+
 const CALLERS = 16
 const PROVIDER_MS = 4000
 const CALLER_MS = 60_000
 const RETRIES = 2
 
 const [calls = 500, seed = 1] = process.argv.slice(2, 4).map(Number)
-for (const isOneDown of [false, true]) {
-  for (const open of [openLitellm, openPortkey]) await measure(open, isOneDown)
-  await storm({ store: 'sqlite', calls, kills: 0, seed, isOneDown, report: (line) => console.log(`Atelier: ${line}`) })
+const SCENES = [
+  ['a third of all calls meet a fault', false],
+  ['one provider is away, the others are healthy', true],
+] as const
+for (const [scene, isOneDown] of SCENES) {
+  const rows: Row[] = []
+  for (const open of [openLitellm, openPortkey]) {
+    const row = await measure(open, isOneDown)
+    if (row !== null) rows.push(row)
+  }
+  rows.push(await measureOurs(isOneDown))
+  console.log(`\n${calls} calls, seed ${seed}: ${scene}\n`)
+  console.log(
+    toTable(rows.map(toCells), [
+      '',
+      'with a result',
+      'generations',
+      'made twice or more',
+      'made, no result',
+      'charged for nothing',
+    ]),
+  )
 }
 
-async function measure(open: (painters: readonly Painter[]) => Promise<Gateway | null>, isOneDown: boolean) {
+function toCells({ gateway, answered, generations, doubled, lost, chargedForNothing }: Row): string[] {
+  const counts = [answered, generations, doubled, lost].map(String)
+  return [gateway, ...counts, chargedForNothing === null ? 'no ledger' : String(chargedForNothing)]
+}
+
+/** Its assertions are those of the test: no call made twice, none charged without a result, the ledger exact. */
+async function measureOurs(isOneDown: boolean): Promise<Row> {
+  const { first, generations } = await storm({ store: 'sqlite', calls, kills: 0, seed, isOneDown, isSteady: true })
+  return {
+    gateway: 'Atelier',
+    answered: first,
+    generations,
+    doubled: 0,
+    lost: generations - first,
+    chargedForNothing: 0,
+  }
+}
+
+async function measure(
+  open: (painters: readonly Painter[]) => Promise<Gateway | null>,
+  isOneDown: boolean,
+): Promise<Row | null> {
   await using stack = new AsyncDisposableStack()
   const painters = await Promise.all(PAINTERS.map((name) => startPainter(name, faultsOf({ seed, isOneDown }, name))))
   for (const painter of painters) stack.use(painter)
   if (isOneDown) await painters[0]?.goAway()
   const gateway = await open(painters)
-  if (gateway === null) return
+  if (gateway === null) return null
   stack.use(gateway.peer)
-  const counts = { answered: 0, twice: 0, unanswered: 0 }
+  const results = new Map<string, boolean>()
   let next = 0
   const callAll = async () => {
     for (let index = next++; index < calls; index = next++) {
       const prompt = `call ${index}`
-      const hasResult = await call(gateway, prompt)
-      const made = painters.reduce((sum, painter) => sum + (painter.made.get(prompt) ?? 0), 0)
-      if (hasResult) counts.answered++
-      if (made > 1) counts.twice++
-      if (made > 0 && !hasResult) counts.unanswered++
+      results.set(prompt, await call(gateway, prompt))
     }
   }
   await Promise.all(Array.from({ length: CALLERS }, callAll))
-  const { answered, twice, unanswered } = counts
-  const where = isOneDown ? 'one provider away' : 'every fault'
-  console.log(
-    `${gateway.peer.name}, ${where}, ${calls} calls: ${answered} with a result, ${twice} made twice or more, ${unanswered} made without one`,
-  )
+  // Counted when all have ended: what a gateway gave up on may have been made since.
+  const made = [...results].map(([prompt, hasResult]) => ({
+    hasResult,
+    times: painters.reduce((sum, painter) => sum + (painter.made.get(prompt) ?? 0), 0),
+  }))
+  return {
+    gateway: gateway.peer.name,
+    answered: made.filter(({ hasResult }) => hasResult).length,
+    generations: made.reduce((sum, { times }) => sum + times, 0),
+    doubled: made.filter(({ times }) => times > 1).length,
+    lost: made.filter(({ times, hasResult }) => times > 0 && !hasResult).length,
+    chargedForNothing: null,
+  }
 }
 
 async function call({ peer, headers, model }: Gateway, prompt: string): Promise<boolean> {

@@ -33,7 +33,19 @@ export interface Storm {
   readonly seed: number
   /** The first provider is away all the time, and the others have no faults. */
   readonly isOneDown?: boolean
+  /** No provider goes away for moments. */
+  readonly isSteady?: boolean
   readonly report?: (line: string) => void
+}
+
+/** Of all prompts. Made twice, and charged without a result, are none: that is what the storm asserts. */
+export interface StormCounts {
+  /** Answered with a result by the calls themselves, with their tries. */
+  readonly first: number
+  /** In the end, when each key that had none was sent once more. */
+  readonly succeeded: number
+  /** By the providers. */
+  readonly generations: number
 }
 
 interface Ended {
@@ -51,8 +63,8 @@ const FAULTY = 1 / 3
 const TWICE_EVERY = 8
 const GRANT = 1_000_000_000
 
-export async function storm(options: Storm): Promise<void> {
-  const { calls, kills, seed, isOneDown = false, report = () => {} } = options
+export async function storm(options: Storm): Promise<StormCounts> {
+  const { calls, kills, seed, isOneDown = false, isSteady = false, report = () => {} } = options
   await using stack = new AsyncDisposableStack()
   const folder = await mkdtemp(path.join(tmpdir(), 'atelier-storm-'))
   stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
@@ -83,7 +95,7 @@ export async function storm(options: Storm): Promise<void> {
   }
   const random = seededRandom(seed)
   const flap = async () => {
-    while (!isOneDown && ended.size < calls) {
+    while (!isOneDown && !isSteady && ended.size < calls) {
       const painter = painters[Math.floor(random.next() * painters.length)]
       await sleep(300)
       await painter?.goAway()
@@ -105,12 +117,13 @@ export async function storm(options: Storm): Promise<void> {
   await payer.untilNothingIsHeld()
   const counts = check(painters, ended)
   await payer.checkMoney(counts.owed)
-  const { succeeded, fallbacks } = counts
+  const { succeeded, fallbacks, generations } = counts
   report(
     `${options.store}, ${calls} calls, ${kills} kills, ${seconds} s: ${first} answered, ${succeeded} with a result in the end, ` +
       `${fallbacks} of them by another provider; 0 made twice, 0 charged without a result, the ledger is exact`,
   )
   if (isOneDown) assert.ok(first >= calls * 0.999, `${first} of ${calls} succeeded with one provider away`)
+  return { first, succeeded, generations }
 }
 
 export function faultsOf({ seed, isOneDown }: Pick<Storm, 'seed' | 'isOneDown'>, name: string) {
@@ -135,11 +148,12 @@ function pollFaultsOf({ seed, isOneDown }: Storm) {
 
 /** What the providers made and what the callers were told, by prompt. */
 function check(painters: readonly Painter[], ended: ReadonlyMap<string, Ended>) {
-  const counts = { owed: 0, succeeded: 0, fallbacks: 0 }
+  const counts = { owed: 0, succeeded: 0, fallbacks: 0, generations: 0 }
   for (const [prompt, { status, server, detail }] of ended) {
     const made = painters.map((painter) => painter.made.get(prompt) ?? 0)
     const all = made.reduce((sum, count) => sum + count, 0)
     assert.ok(all <= 1, `${prompt} was made ${all} times (${made.join(', ')}): ${status} ${detail}`)
+    counts.generations += all
     if (status !== 200) continue
     const by = PAINTERS.find((name) => name === server)
     assert.ok(by !== undefined, `${prompt} was served by ${server}`)
