@@ -12,6 +12,9 @@ export interface ModelRow {
   readonly out: readonly string[]
   /** In words; null: only the provider knows. */
   readonly price: string | null
+  /** False: from public sources, and no bill has confirmed it. Left out by older services. */
+  readonly price_confirmed?: boolean
+  readonly price_source?: { readonly document: string; readonly date: string } | null
   readonly is_runnable: boolean
   readonly why_not: string | null
 }

@@ -43,6 +43,12 @@ export function ModelPage({ provider = '', model = '' }: Readonly<Record<string,
           It cannot be run here: <Words text={row.why_not ?? 'it is not offered'} />.
         </p>
       )}
+      {row?.price_confirmed === false && (
+        <p class="dim">
+          No bill of the provider has confirmed the price
+          {row.price_source == null ? '' : `, which is from a list of ${row.price_source.date}`}.
+        </p>
+      )}
       <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
         {(found) => <Playground key={id} id={id} found={found} mayRun={row?.is_runnable === true} />}
       </Loaded>

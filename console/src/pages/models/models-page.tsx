@@ -108,6 +108,7 @@ function ModelCard({ row }: { readonly row: ModelRow }) {
       )}
       <span class="dim model-about">
         {isRunnable ? <Words text={price ?? 'price not known before'} /> : <Words text={whyNot ?? 'not offered'} />}
+        {row.price_confirmed === false && ' (not confirmed)'}
       </span>
     </a>
   )

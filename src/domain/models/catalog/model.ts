@@ -18,7 +18,7 @@ export const POLICY_CHARGES = ['yes', 'no', 'unknown'] as const
 /** Whether a call that the provider refuses for its content is still charged. */
 type PolicyCharge = (typeof POLICY_CHARGES)[number]
 
-export const MODALITIES = ['text', 'image', 'video', 'audio'] as const
+export const MODALITIES = ['text', 'image', 'video', 'audio', '3d'] as const
 type Modality = (typeof MODALITIES)[number]
 
 /**
@@ -73,6 +73,8 @@ export interface Model {
   readonly price: PriceRule
   /** False: taken from public sources, and never compared with a bill. Left out: it was. */
   readonly isPriceConfirmed?: boolean
+  /** Where the price was read, and when; left out or null: nobody wrote it down. */
+  readonly priceSource?: PriceSource | null
   /** null: the router's own. */
   readonly deadlineMs: number | null
   readonly hosting: Hosting | null
@@ -86,6 +88,13 @@ export interface Model {
   readonly chat?: ChatForm | null
   /** How OpenAI's requests for pictures become inputs of it; left out or null: they do not. */
   readonly images?: ImageForm | null
+}
+
+export interface PriceSource {
+  /** An https address. */
+  readonly document: string
+  /** `2026-10-07`, or `2026-10` where the day is not known. */
+  readonly date: string
 }
 
 /** Fields are names of the input, joined by dots where they lie deeper. */

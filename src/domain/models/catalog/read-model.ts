@@ -22,6 +22,7 @@ import {
   type ModelInput,
   type ModelOutput,
   POLICY_CHARGES,
+  type PriceSource,
   RETURN_MODES,
   readModelId,
 } from './model.ts'
@@ -33,6 +34,7 @@ type ReadModel =
 const MAX_DEADLINE_SECONDS = 24 * 60 * 60
 const MAX_HOSTED_SECONDS = 7 * 24 * 60 * 60
 const SECOND_MS = 1000
+const DATE = /^20\d\d-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?$/
 
 export function readModel(document: Json): ReadModel {
   const problems: string[] = []
@@ -75,6 +77,7 @@ function readFields(file: FieldReader, id: ModelId, document: Json): Model {
     returns: file.choice('returns', RETURN_MODES, 'direct'),
     price,
     isPriceConfirmed: readConfirmed(file),
+    priceSource: readPriceSource(file),
     deadlineMs: deadlineSeconds === null ? null : deadlineSeconds * SECOND_MS,
     hosting: readHosting(file),
     adapter: file.object('adapter') ?? {},
@@ -100,6 +103,18 @@ function readConfirmed(file: FieldReader): boolean {
   const stated = file.value('price_confirmed') ?? true
   if (typeof stated !== 'boolean') file.problem('price_confirmed', 'must be true or false')
   return stated !== false
+}
+
+function readPriceSource(file: FieldReader): PriceSource | null {
+  if (!file.has('price_source')) return null
+  const source = file.record('price_source')
+  const read = { document: source.text('document', { fallback: '' }), date: source.text('date', { fallback: '' }) }
+  if (read.document !== '' && !(read.document.startsWith('https://') && URL.canParse(read.document)))
+    source.problem('document', 'must be an https address')
+  if (read.date !== '' && !DATE.test(read.date))
+    source.problem('date', 'must be a day or a month, such as 2026-10-07 or 2026-10')
+  source.refuseOthers()
+  return read
 }
 
 function readInput(input: FieldReader, id: ModelId): ModelInput {

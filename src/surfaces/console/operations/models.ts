@@ -45,12 +45,14 @@ async function catalogFor({ access }: ModelParts, caller: Caller) {
 }
 
 function toModelView(model: Model, whyNot: string | null) {
-  const { id, provider, input, output, price } = model
+  const { id, provider, input, output, price, isPriceConfirmed = true, priceSource = null } = model
   return {
     ...{ id, provider, title: titleOf(model), description: describeModel(model) },
     in: input.modalities,
     out: output.modalities,
     price: describePrice(price),
+    price_confirmed: isPriceConfirmed,
+    price_source: priceSource,
     is_runnable: whyNot === null,
     why_not: whyNot,
     example: input.example,

@@ -129,15 +129,18 @@ export function createListCursors(secret: Uint8Array, clock: Clock): ListCursors
 const URL_MAX_LENGTH = 2048
 
 /** Billing facts only, never prices. */
-function toModelEntry({ id, provider, model, chargesOnPolicyRejection }: Model): object {
-  return { id, provider, model, billing: { charges_on_policy_rejection: chargesOnPolicyRejection } }
+function toModelEntry(entry: Model): object {
+  const { id, provider, model, chargesOnPolicyRejection, isPriceConfirmed } = entry
+  const billing = { charges_on_policy_rejection: chargesOnPolicyRejection }
+  return { id, provider, model, billing, price_confirmed: isPriceConfirmed !== false }
 }
 
 /** The schema's address is promised to be HTTPS: where we are reached otherwise, or there is no schema, it is left out. */
 function toModelDetail(model: Model, baseUrl: string): object {
   const url = `${baseUrl}${MODELS_PATH}/${model.id}/openapi.json`
   const isShown = model.input.schema !== null && url.startsWith('https://') && url.length <= URL_MAX_LENGTH
-  const detail = { ...toModelEntry(model), price_confirmed: model.isPriceConfirmed !== false }
+  const source = model.priceSource ?? null
+  const detail = { ...toModelEntry(model), ...(source !== null && { price_source: source }) }
   return isShown ? { ...detail, input_schema_url: url } : detail
 }
 

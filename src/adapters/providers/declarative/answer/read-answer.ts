@@ -95,7 +95,9 @@ export function readCost(
 ): number | null {
   if (cost === null) return null
   const stated = findValue(document, cost.path)
-  const value = typeof stated === 'number' ? stated : Number.parseFloat((cost.kept && kept[cost.kept]) || '')
+  const keptText = (cost.kept && kept[cost.kept]) || ''
+  // Some write it as a text.
+  const value = Number.parseFloat(typeof stated === 'number' || typeof stated === 'string' ? `${stated}` : keptText)
   return Number.isFinite(value) && value >= 0 ? Math.round(value * cost.microsPerUnit) : null
 }
 
