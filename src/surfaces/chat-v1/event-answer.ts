@@ -1,5 +1,6 @@
 /** An answer that is written while it comes. Before its first event a refusal is an answer with a status; behind it, an event. */
 import type { FastifyReply } from 'fastify'
+import type { Served } from '../../domain/models/calls/call-plan.ts'
 import type { EventRelay } from '../../domain/models/calls/live-calls.ts'
 
 // Far more than the seconds that a slow line is behind.
@@ -7,16 +8,20 @@ const MAX_UNSENT_BYTES = 4 * 1024 * 1024
 
 export class EventAnswer implements EventRelay {
   readonly #reply: FastifyReply
+  readonly #tellServer: (served: Served | null) => void
   hasBegun = false
   #largestBytes = 0
 
-  constructor(reply: FastifyReply) {
+  /** `tellServer` sets the headers that say who answers, before anything is written. */
+  constructor(reply: FastifyReply, tellServer: (served: Served | null) => void) {
     this.#reply = reply
+    this.#tellServer = tellServer
   }
 
-  begin(contentType: string): void {
+  begin(contentType: string, served: Served | null): void {
     const { raw } = this.#reply
     this.hasBegun = true
+    this.#tellServer(served)
     this.#reply.hijack()
     if (raw.destroyed) return
     for (const [name, value] of Object.entries(this.#reply.getHeaders()))

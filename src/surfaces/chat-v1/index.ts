@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { replaceText } from '../../../lib/json/replace-text.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { openChat } from '../../domain/models/access/chat-models.ts'
+import type { Served } from '../../domain/models/calls/call-plan.ts'
 import type { CallResult } from '../../domain/models/calls/call-store.ts'
 import type { JsonRecord } from '../../domain/models/catalog/model.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
@@ -17,7 +18,7 @@ import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import { createRouteGuard, needs, type RouteGuard, sendError, serviceAddressOf } from '../kit/guards/routes.ts'
 import { fingerprintOf, mustBeResult, parseModelInput, readCallTag, readKey } from '../kit/model-calls.ts'
 import { createAnswerOpenAIError, createTellOpenAIError } from '../kit/openai-errors.ts'
-import { sendJson } from '../kit/request.ts'
+import { readQuery, sendJson } from '../kit/request.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { EventAnswer } from './event-answer.ts'
@@ -30,9 +31,11 @@ interface ChatDeps {
   readonly guard: RouteGuard<Caller>
   readonly spec: Contract
   readonly tellError: ReturnType<typeof createTellOpenAIError>
+  /** Names another provider than the one that was asked for, where one answers. */
+  readonly tellServer: (reply: FastifyReply, served: Served | null) => void
 }
 
-export function createSurface({ gate, log, chat }: SurfaceParts): Surface {
+export function createSurface({ gate, log, chat, brands }: SurfaceParts): Surface {
   const { mountPrefix } = gate
   const answerError = createAnswerOpenAIError(log)
   const spec = openContract({ source: SOURCE, requestSchemas: [], needsCredentials: gate.hasCredentials })
@@ -40,7 +43,11 @@ export function createSurface({ gate, log, chat }: SurfaceParts): Surface {
     before: (request) => mustNameNoDeployment(serviceAddressOf(request)),
     account: (request) => gate.authenticate(request.raw, 'bearer'),
   })
-  const deps: ChatDeps = { chat, guard, spec, tellError: createTellOpenAIError(log) }
+  const tellServer = (reply: FastifyReply, served: Served | null) => {
+    const provider = served?.fallbackProvider ?? null
+    if (provider !== null) for (const brand of brands) reply.header(`x-${brand}-router-fallback-provider`, provider)
+  }
+  const deps: ChatDeps = { chat, guard, spec, tellError: createTellOpenAIError(log), tellServer }
   const isOurs = (path: string) => path.startsWith(`${mountPrefix}${CHAT_PATH}/`)
   return {
     name: 'chat-v1',
@@ -63,17 +70,17 @@ export function createSurface({ gate, log, chat }: SurfaceParts): Surface {
   }
 }
 
-function createChatCompletion(app: FastifyInstance, { chat, guard, tellError }: ChatDeps): void {
+function createChatCompletion(app: FastifyInstance, { chat, guard, tellError, tellServer }: ChatDeps): void {
   app.post(`${CHAT_PATH}/completions`, needs('models:run'), async (request, reply) => {
     const { raw } = request
     const caller = guard.knownOf(request)
     const key = readKey(raw)
     const asked = await readConversation(request, chat.maxBodyBytes)
-    const { opened, sentName } = await openChat(chat.access, caller, asked.name)
+    const { opened, sentName } = await openChat(chat.access, caller, asked.name, { mayFallBack: readMayFallBack(raw) })
     const { origin, mountPrefix } = serviceAddressOf(request)
     keepUntilAnswered(raw.socket)
     holdOpen(reply.raw, chat.holdMs)
-    const events = new EventAnswer(reply)
+    const events = new EventAnswer(reply, (served) => tellServer(reply, served))
     try {
       const answer = await chat.runModel({
         opened,
@@ -90,7 +97,10 @@ function createChatCompletion(app: FastifyInstance, { chat, guard, tellError }: 
       })
       const result = mustBeResult(answer)
       if (answer.isReplay) reply.header('idempotent-replayed', 'true')
-      if (!events.hasBegun) return await sendResult(reply, result, chat)
+      if (!events.hasBegun) {
+        tellServer(reply, result.served ?? null)
+        return await sendResult(reply, result, chat)
+      }
       events.end()
     } catch (error) {
       if (!events.hasBegun) throw error
@@ -98,6 +108,13 @@ function createChatCompletion(app: FastifyInstance, { chat, guard, tellError }: 
     }
     return reply
   })
+}
+
+/** Only the exact `fallback_provider=false` keeps a call from a second provider, as at the router. */
+function readMayFallBack({ url = '' }: FastifyRequest['raw']): boolean {
+  const query = readQuery(url)
+  if (query === null) throw new RouterError('malformed', 'the query cannot be read')
+  return !query.some(([name, value]) => name === 'fallback_provider' && value === 'false')
 }
 
 interface Conversation {

@@ -6,11 +6,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sniffType } from '../../../lib/files/mime.ts'
 import { type JsonObject, NumberText, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { Picture, SizedPicture } from '../../domain/assets/pictures.ts'
-import { invalidField, ServiceError } from '../../domain/errors.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import { findImages, type MadeImage, toImageInput } from '../../domain/models/access/image-models.ts'
 import type { OpenedModel } from '../../domain/models/access/own-models.ts'
 import { NO_WISH } from '../../domain/models/alternates/choose-providers.ts'
 import { type CallResult, readCallBody } from '../../domain/models/calls/call-store.ts'
+import type { RunAnswer } from '../../domain/models/calls/run-call.ts'
 import type { JsonRecord } from '../../domain/models/catalog/model.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import { claimOf } from '../kit/bodies/body-memory.ts'
@@ -22,11 +23,14 @@ import { sendJson } from '../kit/request.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { EditForm } from './edit-form.ts'
 import type { ImageRequest } from './image-request.ts'
+import { NO_TOKENS, PictureEvents } from './picture-events.ts'
+import type { AnswerDeps } from './serve-images.ts'
 import type { ImageCall } from './start-images.ts'
 
 interface ModelDeps {
   readonly parts: SurfaceParts
   readonly door: Pick<Door, 'linkTo'>
+  readonly answers: Pick<AnswerDeps, 'tellError'>
 }
 
 /** null: the name is none of a model of the catalogue that makes pictures of what such clients say. */
@@ -51,11 +55,11 @@ export async function answerFromModel(
   request: FastifyRequest,
   reply: FastifyReply,
   { opened, call }: { readonly opened: OpenedModel; readonly call: ImageCall },
-  { parts, door }: ModelDeps,
+  deps: ModelDeps,
 ): Promise<FastifyReply> {
+  const { parts, door } = deps
   const { chat, clock } = parts
   const { context, request: asked, form, digest, idempotencyKey } = call
-  if (asked.isStream) throw invalidField('stream', 'is not offered by models of the catalogue; leave it out')
   const isForm = form !== null
   const heldBytes = holdFiles(request.raw, form)
   const input = toImageInput(opened.model, { ...toWanted(asked), ...(await readFiles(parts, form)), isForm })
@@ -64,13 +68,16 @@ export async function answerFromModel(
   keepUntilAnswered(request.raw.socket)
   holdOpen(reply.raw, chat.holdMs)
   const { accountId, keyId, baseUrl } = context
-  const answer = await chat.runModel({
+  const run = chat.runModel({
     ...{ opened, accountId, keyId, tag: readCallTag(request.raw.headers), requestId: request.id },
     ...{ key: idempotencyKey, fingerprint: `${request.url} ${digest}` },
     ...{ body, input, baseUrl },
     listener: { isConnected: () => !reply.raw.destroyed },
     holdBody: () => claimOf(request.raw).hold(),
   })
+  const maker = { opened, accountId, isOwnKey: opened.isOwnKey }
+  if (asked.isStream) return streamMade(reply, run, { maker, call, ...deps })
+  const answer = await run
   const result = mustBeResult(answer)
   holdResult(request, reply, { sizeBytes: result.sizeBytes, mayRefuse: idempotencyKey !== null })
   const made = await findMade(opened, result, parts)
@@ -80,7 +87,7 @@ export async function answerFromModel(
   for (const [index, image] of made.entries()) {
     if (asked.isByUrl && 'url' in image) data.push({ url: image.url })
     else {
-      const bytes = await readImage(image, { opened, accountId, isOwnKey: opened.isOwnKey }, parts)
+      const bytes = await readImage(image, maker, parts)
       const picture = await convert(bytes, asked, parts)
       about ??= picture
       data.push(asked.isByUrl ? { url: await keep(picture, index) } : { b64_json: toBase64(picture) })
@@ -96,6 +103,37 @@ export async function answerFromModel(
     const asset = await received.place({ accountId, folder: 'output', name, contentType, overwrite: true })
     return door.linkTo({ assetId: asset.id }, { accountId, expiresAt: asset.expiresAt ?? new Date(8.64e15) }, baseUrl)
   }
+}
+
+interface Streamed extends ModelDeps {
+  readonly maker: Maker
+  readonly call: ImageCall
+}
+
+/** Providers show nothing on the way: the stream is kept open, and the finished pictures are its events. */
+async function streamMade(reply: FastifyReply, run: Promise<RunAnswer>, { maker, call, parts, answers }: Streamed) {
+  const event = call.form === null ? 'image_generation' : 'image_edit'
+  const events = new PictureEvents(reply, { event, ticker: parts.endpoints.ticker, clock: parts.clock })
+  try {
+    const answer = await run
+    const result = mustBeResult(answer)
+    const mayRefuse = call.idempotencyKey !== null
+    holdResult(reply.request, reply, { sizeBytes: result.sizeBytes, mayRefuse })
+    const made = await findMade(maker.opened, result, parts)
+    if (answer.isReplay && !events.hasBegun) reply.header('idempotent-replayed', 'true')
+    for (const image of made) {
+      const picture = await convert(await readImage(image, maker, parts), call.request, parts)
+      events.send('completed', 'width' in picture ? picture : { ...picture, width: null, height: null }, {
+        usage: NO_TOKENS,
+      })
+    }
+  } catch (error) {
+    if (!events.hasBegun) throw error
+    events.fail(answers.tellError(error, reply.request.id).error)
+  } finally {
+    events.end()
+  }
+  return reply
 }
 
 function toWanted({ prompt, n, others }: ImageRequest) {

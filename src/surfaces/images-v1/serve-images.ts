@@ -4,7 +4,7 @@
  */
 import { buffer } from 'node:stream/consumers'
 import type { FastifyReply } from 'fastify'
-import type { Picture, SizedPicture } from '../../domain/assets/pictures.ts'
+import type { SizedPicture } from '../../domain/assets/pictures.ts'
 import type { EndpointVersion } from '../../domain/endpoints/endpoint.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Job, Output } from '../../domain/jobs/job.ts'
@@ -13,10 +13,10 @@ import { holdOpen, keepUntilAnswered } from '../kit/connections/raw-connections.
 import type { Door } from '../kit/jobs/endpoint-door.ts'
 import { type OpenAIError, RunError } from '../kit/openai-errors.ts'
 import { sendJson } from '../kit/request.ts'
-import { encodeFrame } from '../kit/streams/sse.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { ImageRequest } from './image-request.ts'
 import type { JoinedRun } from './joined-runs.ts'
+import { type MadeContent, NO_TOKENS, PictureEvents, toAbout } from './picture-events.ts'
 
 export interface AnswerDeps extends Pick<SurfaceParts, 'endpoints' | 'pictures' | 'clock'> {
   readonly openContent: SurfaceParts['console']['openContent']
@@ -37,12 +37,6 @@ const MAX_HOLD_MS = 300_000
 const HOLD_GRACE_MS = 60_000
 // Held in memory while they are converted and written as base64.
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024
-const KEEPALIVE_MS = 15_000
-const KEEPALIVE = ': keepalive\n\n'
-const NO_TOKENS = {
-  ...{ input_tokens: 0, output_tokens: 0, total_tokens: 0 },
-  input_tokens_details: { image_tokens: 0, text_tokens: 0 },
-}
 
 export async function serveImages(reply: FastifyReply, run: JoinedRun, asked: Asked, deps: AnswerDeps) {
   holdOpen(reply.raw, MAX_HOLD_MS + HOLD_GRACE_MS)
@@ -139,80 +133,26 @@ async function readPicture(
   }
 }
 
-/** Of a format that is not read here the size is not known. */
-type MadeContent = SizedPicture | (Picture & { readonly width: null; readonly height: null })
-
-function toAbout({ contentType, width, height }: Omit<MadeContent, 'bytes'>) {
-  const format = contentType.slice('image/'.length)
-  const size = width === null ? {} : { size: `${width}x${height}` }
-  return { output_format: format, ...size, quality: 'auto', background: 'auto' }
-}
-
 /** Errors before the first event are answers with a status; later ones are events. */
 async function streamImages(reply: FastifyReply, run: JoinedRun, { request, event }: Asked, deps: AnswerDeps) {
-  const events = new EventAnswer(reply)
   const started = await run.started
-  const stopKeepalive = deps.endpoints.ticker.every(KEEPALIVE_MS, () => events.write(KEEPALIVE))
-  const send = (name: string, { bytes, ...about }: MadeContent, more: object) =>
-    events.write(
-      encodeFrame(
-        `${event}.${name}`,
-        JSON.stringify({
-          type: `${event}.${name}`,
-          b64_json: Buffer.from(bytes).toString('base64'),
-          created_at: Math.floor(deps.clock.now().getTime() / 1000),
-          ...toAbout(about),
-          ...more,
-        }),
-      ),
-    )
+  const events = new PictureEvents(reply, { event, ticker: deps.endpoints.ticker, clock: deps.clock })
   const previews = await watchPreviews(started.jobs, request, deps, (picture, index) =>
-    send('partial_image', picture, { partial_image_index: index }),
+    events.send('partial_image', picture, { partial_image_index: index }),
   )
   try {
     const jobs = await untilEnded(run, deps).finally(previews.stop)
     await previews.settled()
     for (const made of picturesOf(started.version, mustHaveSucceeded(jobs)))
-      send('completed', await readPicture(deps, made, request), { usage: NO_TOKENS })
+      events.send('completed', await readPicture(deps, made, request), { usage: NO_TOKENS })
   } catch (error) {
     if (!events.hasBegun) throw error
-    events.write(encodeFrame('error', JSON.stringify({ error: deps.tellError(error, reply.request.id).error })))
+    events.fail(deps.tellError(error, reply.request.id).error)
   } finally {
     previews.stop()
-    stopKeepalive()
+    events.end()
   }
-  events.end()
   return reply
-}
-
-/** A connection as a stream of events, from the first one on. */
-class EventAnswer {
-  readonly #reply: FastifyReply
-  hasBegun = false
-
-  constructor(reply: FastifyReply) {
-    this.#reply = reply
-  }
-
-  write(frame: Buffer | string): void {
-    const { raw } = this.#reply
-    if (!this.hasBegun) {
-      this.hasBegun = true
-      this.#reply.hijack()
-      for (const [name, value] of Object.entries(this.#reply.getHeaders()))
-        if (value !== undefined) raw.setHeader(name, value)
-      raw.writeHead(200, {
-        'content-type': 'text/event-stream',
-        'cache-control': 'no-cache',
-        'x-accel-buffering': 'no',
-      })
-    }
-    if (!raw.destroyed) raw.write(frame)
-  }
-
-  end(): void {
-    this.#reply.raw.end()
-  }
 }
 
 /** As many as were asked for, spread over the run as far as its progress tells. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import OpenAI, { APIError, toFile } from 'openai'
+import sharp from 'sharp'
 import { startTestApp, type TestApp, type TestAppOptions } from '../../support/app/start-app.ts'
 import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
 import { elevenlabsFake, openaiFake } from '../../support/providers/fake-providers/direct.ts'
@@ -184,6 +185,29 @@ test("OpenAI's client makes pictures with models of the catalogue, in the sizes 
   assert.equal((await fetch(stored.data?.[0]?.url ?? '')).headers.get('content-type'), 'image/png')
 })
 
+test('a stream of a model has the finished pictures, and a refusal before them is an answer', async () => {
+  const client = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: 'none', maxRetries: 0 })
+  const asked = {
+    model: 'sandbox/image',
+    prompt: 'x',
+    size: '64x32' as never,
+    stream: true,
+    partial_images: 2,
+  } as const
+  const events = []
+  for await (const event of await client.images.generate(asked)) events.push(event)
+  const [made] = events
+  assert.deepEqual([events.length, made?.type, made?.size], [1, 'image_generation.completed', '64x32'])
+  assert.equal((await sharp(Buffer.from(made?.b64_json ?? '', 'base64')).metadata()).width, 64)
+  play(openaiFake, 'policy')
+  const refused = await client.images.generate({ model: 'openai/gpt-image-1', prompt: 'x', stream: true }).then(
+    () => assert.fail('it was answered'),
+    (thrown: unknown) => thrown,
+  )
+  assert.ok(refused instanceof APIError)
+  assert.deepEqual([refused.status, refused.code], [400, 'content_policy_violation'])
+})
+
 test('what a model cannot do for such a client is refused by its parameter, and nothing is sent', async () => {
   const client = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: 'none', maxRetries: 0 })
   const fakesOf = [play(bflFake), play(xaiFake), play(openaiFake)]
@@ -193,7 +217,7 @@ test('what a model cannot do for such a client is refused by its parameter, and 
     ['bfl/flux-2-pro', { size: '64x64' }, 400, 'width'],
     ['bfl/flux-2-pro', { style: 'vivid' }, 400, 'style'],
     ['bfl/flux-2-pro', { colour: 'red' }, 400, 'colour'],
-    ['bfl/flux-2-pro', { stream: true }, 400, 'stream'],
+    ['bfl/flux-2-pro', { stream: true, response_format: 'url' }, 400, 'response_format'],
     ['xai/grok-imagine-image', { size: '100x7' }, 400, 'size'],
     ['openai/gpt-image-1', { prompt: undefined }, 400, 'prompt'],
     ['openai/gpt-image-1', { quality: 'best' }, 400, 'quality'],

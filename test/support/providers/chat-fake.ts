@@ -31,16 +31,20 @@ export async function startChatFake(): Promise<ChatFake> {
     requests.push({ path: request.url ?? '', key: request.headers.authorization ?? '', text })
     const { model, messages, stream = false } = JSON.parse(text) as Asked
     const said = String(messages.at(-1)?.content ?? '')
-    if (said === 'forbidden') return tell(response, 401, { error: { message: 'Incorrect API key provided' } })
+    // Only at OpenAI, whose models have no maker before their names.
+    const isHere = !said.includes('elsewhere') || model.includes('/')
+    if (said === 'forbidden' || !isHere)
+      return tell(response, 401, { error: { message: 'Incorrect API key provided' } })
     if (said === 'broken before') return tell(response, 502, { error: { message: 'bad gateway' } })
     if (said === 'too long')
       return tell(response, 400, { error: { message: 'the context is too long', code: 'context_length_exceeded' } })
     made.set(said, (made.get(said) ?? 0) + 1)
     if (said === 'broken after') return tell(response, 500, { error: { message: 'broken' } })
     if (stream) return sendEvents(response, said, gate)
+    const usage = said.startsWith('costs') ? { ...USED, cost: 0.000321 } : USED
     const message = { role: 'assistant', content: said, refusal: null }
     const choices = [{ index: 0, message, logprobs: null, finish_reason: 'stop' }]
-    return tell(response, 200, { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model, choices, usage: USED })
+    return tell(response, 200, { id: 'chatcmpl-1', object: 'chat.completion', created: 1, model, choices, usage })
   })
   return Object.assign(fake, { requests, made, open: () => gate.splice(0).forEach((go) => void go()) })
 }

@@ -10,7 +10,22 @@ interface CheckAlternateDeps {
   readonly compileSchema: CompileSchema
 }
 
-export function checkAlternate(model: Model, { models, compileSchema }: CheckAlternateDeps): string[] {
+export function checkAlternate(model: Model, deps: CheckAlternateDeps): string[] {
+  return [...checkConversations(model, deps), ...checkTranslation(model, deps)]
+}
+
+/** Only models that hold conversations under one name have somebody to stand in for them. */
+function checkConversations({ chat, provider }: Model, { models }: CheckAlternateDeps): string[] {
+  return Object.keys(chat?.standsInFor ?? {}).flatMap((id) => {
+    const native = models.find((each) => each.id === id)
+    const where = `chat.stands_in_for.${id}`
+    if (native?.chat == null || native.chat.defaultName !== null)
+      return [`${where} is no model of this catalogue that holds conversations under one name`]
+    return native.provider === provider ? [`${where} is a model of the same provider`] : []
+  })
+}
+
+function checkTranslation(model: Model, { models, compileSchema }: CheckAlternateDeps): string[] {
   const { alternate } = model
   if (alternate == null) return []
   const native = models.find(({ id }) => id === alternate.of)

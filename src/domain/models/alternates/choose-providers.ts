@@ -13,6 +13,8 @@ export interface ProviderWish {
   /** The body already is in the provider's own form, and so shall be the answer. */
   readonly isStrict: boolean
   readonly mayFallBack: boolean
+  /** It is called for a conversation; left out: with its own input. */
+  readonly isChat?: true
 }
 
 export const NO_WISH: ProviderWish = { provider: null, isStrict: false, mayFallBack: true }
@@ -47,14 +49,15 @@ export function createChooseProviders(deps: ChooseDeps): ChooseProviders {
 
   function toCandidate(
     { accountId, accessTo }: Account,
-    { model, checkInput }: Pick<Candidate, 'model' | 'checkInput'>,
+    { model, checkInput, sentName }: Pick<Candidate, 'model' | 'checkInput' | 'sentName'>,
   ) {
     const provider = providerOf(model.provider)
     const access = accessTo(provider)
     const isHere = model.state === 'released' && rules.mayUse(accountId, model) && whyWithheld(model) === null
     if (provider === null || access === 'none' || !isHere) return null
     const keyOwner = access === 'own_key' ? ('account' as const) : ('service' as const)
-    return { model, checkInput, provider, keyOwner, form: 'translated' as const }
+    const named = sentName === undefined ? {} : { sentName }
+    return { model, checkInput, provider, keyOwner, form: 'translated' as const, ...named }
   }
 
   function named(account: Account, opened: OpenedModel, { provider, isStrict }: ProviderWish): Candidate | null {
@@ -88,7 +91,8 @@ export function createChooseProviders(deps: ChooseDeps): ChooseProviders {
     // A fallback moves the cost to another provider: never away from, and never onto, a key that the account brought.
     const mayFallBack = wish.mayFallBack && !wish.isStrict && first.keyOwner === 'service' && model.isOwn !== true
     const routing = routingOf(model.id)
-    const others = mayFallBack ? listOthers(account, first, { native, routing }) : []
+    const isChat = wish.isChat === true
+    const others = mayFallBack ? listOthers(account, first, { native, routing, isChat }) : []
     if (others.length === 0 && asked === null) return opened
     const serving: Serving = {
       asked: first.model.provider,
@@ -102,11 +106,11 @@ export function createChooseProviders(deps: ChooseDeps): ChooseProviders {
   function listOthers(
     account: Account,
     first: Candidate,
-    { native, routing }: { readonly native: Candidate; readonly routing: Routing },
+    { native, routing, isChat }: { readonly native: Candidate; readonly routing: Routing; readonly isChat: boolean },
   ): Candidate[] {
-    const alternates = catalog()
-      .alternatesOf(native.model.id)
-      .map((each) => toCandidate(account, each))
+    const { id } = native.model
+    const known = isChat ? catalog().chatAlternatesOf(id) : catalog().alternatesOf(id)
+    const alternates = known.map((each) => toCandidate(account, each))
     const all = [native, ...alternates].filter((each) => each !== null)
     const allowed = all.filter(
       ({ model, keyOwner }) =>

@@ -1,4 +1,10 @@
 /** From those who may serve a call to its plan: each with the input in its own form and what it may cost, in the order to be tried. */
+import {
+  isJsonObject,
+  type JsonObject,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import type { OpenedModel } from '../access/own-models.ts'
 import { type CallPlan, MAX_ATTEMPTS, type PlannedAttempt } from '../calls/call-plan.ts'
 import type { JsonRecord, Model } from '../catalog/model.ts'
@@ -74,7 +80,7 @@ function prepareAttempt(
   given: Given,
 ): Prepared | { readonly failures: readonly ValidationFailure[] } {
   const { model, provider, keyOwner, form } = candidate
-  const translated = form === 'translated' ? translateFor(candidate, native, given) : { ...given, dropped: [] }
+  const translated = form === 'translated' ? toOwnForm(candidate, native, given) : { ...given, dropped: [] }
   if (!('body' in translated)) return translated
   const { body, input, dropped } = translated
   const isFree = keyOwner === 'account' || model.price.kind === 'free'
@@ -83,6 +89,20 @@ function prepareAttempt(
     attempt: { provider: model.provider, modelId: model.id, form, keyOwner, holdMicros, dropped },
     ready: { model, provider, body, input, quote: quoteFor(model.price, input) },
   }
+}
+
+function toOwnForm({ sentName, ...candidate }: Candidate, native: Model, given: Given) {
+  return sentName === undefined ? translateFor(candidate, native, given) : renameFor(candidate, sentName, given)
+}
+
+/** A conversation has one form everywhere; only the model is called something else. */
+function renameFor({ checkInput }: Pick<Candidate, 'checkInput'>, model: string, given: Given) {
+  const input = { ...given.input, model }
+  const failures = checkInput(input)
+  if (failures.length > 0) return { failures }
+  const document = parseLosslessJson(given.body.toString('utf8'))
+  const fields: JsonObject = isJsonObject(document) ? document : {}
+  return { body: Buffer.from(stringifyLosslessJson({ ...fields, model })), input, dropped: [] }
 }
 
 interface TranslatedInput extends Given {

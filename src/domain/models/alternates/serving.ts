@@ -8,6 +8,8 @@ export interface Candidate extends Pick<PlannedAttempt, 'form' | 'keyOwner'> {
   readonly model: Model
   readonly checkInput: CheckInput
   readonly provider: Provider
+  /** Of a conversation: it goes on as it is, under this name of the model. Left out: the input is put into the model's own form. */
+  readonly sentName?: string
 }
 
 /** How an operator wants the providers of a model to be chosen. */

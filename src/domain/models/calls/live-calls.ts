@@ -14,7 +14,7 @@ import type { ToldTask } from './told-task.ts'
 /** Where events go while they come. */
 export interface EventRelay {
   /** Once, before the first bytes. */
-  begin(contentType: string): void
+  begin(contentType: string, served: Served | null): void
   write(bytes: Uint8Array): void
 }
 

@@ -51,7 +51,7 @@ export async function relayEvents(
   }
   const timer = setTimeout(() => live.interrupt(), maxMs)
   let isEnded = false
-  relay?.begin(contentType)
+  relay?.begin(contentType, call.serving?.served ?? null)
   try {
     for await (const chunk of body) {
       pass(events.read(chunk))

@@ -170,7 +170,12 @@ interface JudgedModel {
 
 export interface CataloguedModel extends JudgedModel {
   /** As it is called for a conversation; null: it takes none. */
-  readonly chat?: (JudgedModel & Pick<ChatForm, 'defaultName'>) | null
+  readonly chat?: (JudgedModel & Pick<ChatForm, 'defaultName' | 'standsInFor'>) | null
+}
+
+/** A model that goes on with conversations in place of another, under the provider's own name of that. */
+export interface ChatAlternate extends JudgedModel {
+  readonly sentName: string
 }
 
 /** A model with the judge of its inputs, in each of its forms. */
@@ -200,6 +205,8 @@ export interface Catalog {
   findToRun(id: string): Model | null
   /** The models that stand in for this one, in the order of their ids. */
   alternatesOf(id: string): readonly CataloguedModel[]
+  /** The same for its conversations. */
+  chatAlternatesOf(id: string): readonly ChatAlternate[]
   /** Models whose ids come after `after`, which need not exist any more. */
   page(after: string | null, limit: number, isVisible: IsVisible): Page
   /** At most three ids that look like the wanted one. */
@@ -226,6 +233,7 @@ export function createCatalog(
     ({ model }) => model.alternate?.of ?? '',
   )
   alternates.delete('')
+  const chatAlternates = Map.groupBy(entries.flatMap(toChatAlternates), ({ of }) => of)
   const listed = models.filter(({ state }) => state === 'released' || state === 'listed')
   return {
     loadedAt,
@@ -236,6 +244,7 @@ export function createCatalog(
     },
     findToRun: (id) => hidden.get(id) ?? byId.get(id)?.model ?? null,
     alternatesOf: (id) => alternates.get(id) ?? [],
+    chatAlternatesOf: (id) => chatAlternates.get(id) ?? [],
     page(after, limit, isVisible) {
       const start = after === null ? 0 : firstBehind(listed, after)
       const found: Model[] = []
@@ -253,6 +262,12 @@ export function createCatalog(
     },
     all: () => models,
   }
+}
+
+function toChatAlternates({ chat }: CataloguedModel): (ChatAlternate & { readonly of: string })[] {
+  if (chat == null) return []
+  const { model, checkInput, standsInFor } = chat
+  return Object.entries(standsInFor).map(([of, sentName]) => ({ of, model, checkInput, sentName }))
 }
 
 function compare(a: string, b: string): number {

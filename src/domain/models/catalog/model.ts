@@ -136,6 +136,8 @@ export interface ChatForm {
   readonly model: Model
   /** Callers write a name of the provider's own behind the id; this one counts where they write none. null: the id says it all. */
   readonly defaultName: string | null
+  /** The ids of models that it stands in for, with the provider's own names of them. */
+  readonly standsInFor: Readonly<Record<string, string>>
 }
 
 /** The canonical id of a model, `{provider}/{model}`, as in the path of a request. */

@@ -93,10 +93,19 @@ function readChat(file: FieldReader, document: Json): ChatForm | null {
   const chat = file.record('chat')
   const defaultName = chat.optionalText('default_model')
   const own = { input: chat.object('input'), price: chat.object('price'), adapter: chat.object('adapter') }
+  const standsInFor = readNames(chat)
   chat.refuseOthers()
   const { model, problems } = readModel(toChatDocument(document, own, { hasNames: defaultName !== null }))
   for (const problem of problems) file.problem('chat', `makes a model whose ${problem}`)
-  return model === null ? null : { model, defaultName }
+  return model === null ? null : { model, defaultName, standsInFor }
+}
+
+function readNames(chat: FieldReader): ChatForm['standsInFor'] {
+  const names = Object.entries(chat.object('stands_in_for') ?? {})
+  for (const [id, name] of names)
+    if (readModelId(id) === null || typeof name !== 'string' || name === '')
+      chat.problem(`stands_in_for.${id}`, "must be the id of a model with the provider's own name of it")
+  return Object.fromEntries(names.map(([id, name]) => [id, String(name)]))
 }
 
 function readConfirmed(file: FieldReader): boolean {

@@ -115,7 +115,8 @@ describe('a conversation', () => {
 
   test('that the provider refuses or fails is told in the words of the client, is not sent again, and costs nothing', async () => {
     const cases = [
-      ['forbidden', 502, 'provider_error', 1],
+      // Also by the one that stands in.
+      ['forbidden', 502, 'provider_error', 2],
       ['too long', 400, 'invalid_value', 1],
       ['broken before', 502, 'provider_error', 1],
       ['broken after', 502, 'provider_error', 1],
@@ -126,6 +127,26 @@ describe('a conversation', () => {
       assert.deepEqual([content, error.status, error.code, fake.requests.length], [content, status, code, sends])
     }
     assert.equal(await charged(), 0)
+  })
+
+  test('that its provider surely did not take goes on elsewhere, once, and costs what it costs there', async () => {
+    // Each with a model of its own: one whose calls fail is paused for all.
+    const said = say('costs elsewhere', { model: 'openai/gpt-5-nano' })
+    const headers = { 'Idempotency-Key': 'moved' }
+    const { data, response } = await client.chat.completions.create(said, { headers }).withResponse()
+    assert.deepEqual([data.model, data.choices[0]?.message.content], ['openai/gpt-5-nano', 'costs elsewhere'])
+    assert.equal(response.headers.get('x-service-router-fallback-provider'), 'openrouter')
+    assert.deepEqual(
+      fake.requests.map(({ text }) => JSON.parse(text).model),
+      ['gpt-5-nano', 'openai/gpt-5-nano'],
+    )
+    const again = await client.chat.completions.create(said, { headers }).withResponse()
+    assert.deepEqual(again.data, data)
+    assert.equal(again.response.headers.get('x-service-router-fallback-provider'), 'openrouter')
+    assert.deepEqual([fake.made.get('costs elsewhere'), await charged()], [1, 321])
+    const query = { fallback_provider: 'false' }
+    const error = await refused(client.chat.completions.create(said, { query, maxRetries: 0 }))
+    assert.deepEqual([error.status, fake.made.get('costs elsewhere')], [502, 1])
   })
 
   test('that is wrong in itself is refused by its parameter, and is not sent', async () => {
@@ -213,6 +234,18 @@ describe('a conversation', () => {
     assert.equal(await untilCharged(), PRICE)
   })
 
+  test('begins at the one that stands in where its own provider refuses us, and says so before its first byte', async () => {
+    const answer = await stream(say('costs elsewhere too', { model: 'openai/gpt-4o' }))
+    assert.equal(answer.headers.get('x-comfy-router-fallback-provider'), 'openrouter')
+    assert.equal(await answer.text(), eventsOf('costs elsewhere too', { cost: 0.000321 }))
+    assert.deepEqual([fake.requests.length, await untilCharged()], [2, 321])
+    // Behind its first byte it goes nowhere.
+    const broken = await stream(say('half a word and no more', { model: 'openai/gpt-4o' }))
+    assert.equal(broken.headers.get('x-comfy-router-fallback-provider'), null)
+    assert.match(await broken.text(), FAREWELL)
+    assert.equal(fake.requests.length, 3)
+  })
+
   test('passes through byte by byte, and is given again so to who repeats its key', async () => {
     const first = await stream(say('to be repeated'), { 'idempotency-key': 'a stream' })
     assert.deepEqual([first.status, first.headers.get('content-type')], [200, 'text/event-stream; charset=utf-8'])
@@ -297,7 +330,8 @@ describe('a conversation', () => {
   })
 
   test('is not begun at a provider whose streams keep breaking off', async () => {
-    const model = 'openai/gpt-4.1'
+    // Nobody stands in for it.
+    const model = 'openai/gpt-6-luna'
     for (let broken = 0; broken < 5; broken++) await (await stream(say('half a word', { model }))).text()
     const paused = await stream(say('half a word', { model }))
     assert.deepEqual([paused.status, paused.headers.has('retry-after')], [503, true])

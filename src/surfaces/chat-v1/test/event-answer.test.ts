@@ -15,8 +15,8 @@ test('a reader that takes nothing is let go once it is too far behind', async ()
   socket.write('GET / HTTP/1.1\r\nhost: here\r\n\r\n')
   socket.pause()
   const raw = await asked
-  const answer = new EventAnswer({ raw, hijack() {}, getHeaders: () => ({}) } as unknown as FastifyReply)
-  answer.begin('text/event-stream')
+  const answer = new EventAnswer({ raw, hijack() {}, getHeaders: () => ({}) } as unknown as FastifyReply, () => {})
+  answer.begin('text/event-stream', null)
   const chunk = Buffer.alloc(1024 * 1024)
   let written = 0
   for (; written < 64 && !raw.destroyed; written++) answer.write(chunk)
