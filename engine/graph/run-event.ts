@@ -59,6 +59,17 @@ export interface EngineFailure {
   readonly refusal?: GraphRefusal
 }
 
+interface RunTime {
+  /** How long the engine computed the run, by its own clock; left out: it does not say. */
+  readonly computedMs?: number
+}
+
+/** The last one of a run. */
+export type OutcomeEvent =
+  | ({ readonly type: 'succeeded' } & RunTime)
+  | ({ readonly type: 'failed'; readonly failure: EngineFailure } & RunTime)
+  | ({ readonly type: 'interrupted' } & RunTime)
+
 export type EngineEvent =
   /** nodesTotal: nodes reachable from the outputs, cached ones included. */
   | { readonly type: 'started'; readonly nodesTotal: number }
@@ -87,6 +98,4 @@ export type EngineEvent =
   /** A blocker with a message stopped a branch; the run goes on. */
   | ({ readonly type: 'node_blocked'; readonly message: string } & NodeRef)
   | { readonly type: 'log'; readonly text: string }
-  | { readonly type: 'succeeded' }
-  | { readonly type: 'failed'; readonly failure: EngineFailure }
-  | { readonly type: 'interrupted' }
+  | OutcomeEvent

@@ -29,6 +29,7 @@ import type { BulkStore } from './jobs/bulk/bulk-store.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunLimitStore } from './jobs/limits/run-limits.ts'
 import type { QueueStore } from './jobs/queue/queue-store.ts'
+import type { GpuUseStore } from './jobs/read/gpu-report.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
 import type { SummaryStore } from './jobs/summaries/summary-store.ts'
 import type { ProviderKeyStore } from './models/access/provider-keys.ts'
@@ -130,6 +131,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly endpoints: EndpointStore
   readonly runLimits: RunLimitStore
   readonly schedules: ScheduleStore
+  readonly gpuUse: GpuUseStore
   readonly artifacts: ArtifactQueue
   readonly uploads: UploadStore
   readonly library: LibraryStore

@@ -25,6 +25,7 @@ import type { EngineDirectory } from '../domain/engine/directory/engine-director
 import type { WarmPlans } from '../domain/engine/warm/warm-plans.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
+import { createReportGpuUse } from '../domain/jobs/read/gpu-report.ts'
 import type { ServiceSeries } from '../domain/jobs/read/service-series.ts'
 import { createEstimateWait } from '../domain/jobs/waits/wait-estimates.ts'
 import { createNodeReport, type OwnNode } from '../domain/service-nodes/node-report.ts'
@@ -108,7 +109,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
       (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
       createJobOperations({
         ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },
-        ...{ queue: jobs.queue, bulk: parts.bulk.actions },
+        ...{ queue: jobs.queue, bulk: parts.bulk.actions, gpuOfJob: store.gpuUse.ofJob },
         hasAccount: async (id) => (await store.accounts.findUse(id)) !== null,
         hasPool: (pool) => pool === DEFAULT_POOL || isDeployment(parts.deployments, pool),
         ...{ streams, bus: parts.bus, series: parts.series, log: parts.log },
@@ -212,6 +213,7 @@ function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | 
     ledger: store.ledger,
     budgets: createBudgets({ store: store.budgets, audited: (entry) => store.audited(entry), clock: parts.clock }),
     reportUsage: createReportUsage(store.ledger, parts.clock),
+    reportGpuUse: createReportGpuUse(store.gpuUse, parts.clock),
     readStatement: createReadStatement(store.ledger, parts.clock),
     readUsage: createReadUsage({ ledger: store.ledger, pause: () => sleep(LOOK_AGAIN_MS) }),
     use: store.accounts,

@@ -9,6 +9,7 @@ import { createOwnKeys } from '../domain/accounts/keys/own-keys.ts'
 import { createUserFiles } from '../domain/accounts/user-files.ts'
 import { createReportUsage } from '../domain/credits/usage-report.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
+import { createReportGpuUse } from '../domain/jobs/read/gpu-report.ts'
 import { asChosen, withinAccount } from '../domain/jobs/submit/chosen-id.ts'
 import { createEstimateWait } from '../domain/jobs/waits/wait-estimates.ts'
 import type { Gate } from '../surfaces/kit/guards/gate.ts'
@@ -115,6 +116,8 @@ function toConsoleParts(config: Config, parts: OpenParts): SurfaceParts['console
     standingOf: createStandingOf(config, store, shared),
     summaries: store.summaries,
     reportUsage: createReportUsage(store.ledger, clock),
+    reportGpuUse: createReportGpuUse(store.gpuUse, clock),
+    gpuOfJob: store.gpuUse.ofJob,
     keys:
       shared === null
         ? null

@@ -78,6 +78,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly released: Store['released']
   readonly buildBlobs: Store['buildBlobs']
   readonly schedules: Store['schedules']
+  readonly gpuUse: Store['gpuUse']
   readonly artifacts: Store['artifacts']
   readonly providerKeys: Store['providerKeys']
   glance: Store['glance']

@@ -19,6 +19,25 @@ export interface UsageAnswer {
   }[]
 }
 
+/** How long servers computed. */
+export interface GpuAnswer {
+  readonly total_gpu_seconds: number
+  readonly runs: number
+  /** What is in no row; null: nothing is, or it cannot be told. */
+  readonly rest_gpu_seconds: number | null
+  readonly series: readonly { readonly day: string; readonly gpu_seconds: number }[]
+  readonly rows: readonly {
+    readonly key: string
+    readonly label: string | null
+    readonly gpu_seconds: number
+    readonly runs: number
+  }[]
+}
+
+export function getGpuUsage(query: URLSearchParams, signal?: AbortSignal): Promise<GpuAnswer> {
+  return getJson<GpuAnswer>(`/console/v1/usage/gpu?${query}`, signal)
+}
+
 export function getUsage(query: URLSearchParams, signal?: AbortSignal): Promise<UsageAnswer> {
   return getJson<UsageAnswer>(`/console/v1/usage?${query}`, signal)
 }

@@ -1,5 +1,5 @@
 /** Accounts as their operator makes and pays for them: new ones, their credit, what they and the service spent. */
-import type { UsageAnswer } from './account.ts'
+import type { GpuAnswer, UsageAnswer } from './account.ts'
 import type { AccountDetail } from './admin.ts'
 import { getJson, request, send } from './client.ts'
 import type { Statement } from './money.ts'
@@ -39,6 +39,9 @@ export const refund = (holdId: string, memo: string) =>
 /** Of all accounts together, or of one. */
 export const getServiceUsage = (query: URLSearchParams, signal?: AbortSignal) =>
   getJson<UsageAnswer>(`${ADMIN}/usage?${query}`, signal)
+
+export const getServiceGpuUsage = (query: URLSearchParams, signal?: AbortSignal) =>
+  getJson<GpuAnswer>(`${ADMIN}/usage/gpu?${query}`, signal)
 
 const statementAt = (id: string, month: string) => `${accountAt(id)}/statement?month=${encodeURIComponent(month)}`
 

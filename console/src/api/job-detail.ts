@@ -67,6 +67,8 @@ export interface JobDetail extends Omit<Summary, 'error'> {
   /** There are more than are told of. */
   readonly are_inputs_cut: boolean
   readonly outputs_list: readonly Output[]
+  /** How long servers computed its attempts; left out by older services. */
+  readonly gpu_seconds?: number
   readonly attempts: readonly Attempt[]
   readonly price: { readonly held_usd: string | null; readonly charged_usd: string | null } | null
   readonly wait: Wait | null

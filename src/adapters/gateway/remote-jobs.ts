@@ -11,7 +11,7 @@ import { outlastOutage, ServiceError } from '../../domain/errors.ts'
 import type { Claim, ClaimRequest, CommitOutcome, Lease, RunChange, RunStore } from '../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../domain/jobs/transitions.ts'
 import { type ClaimFields, readClaim } from '../../domain/workers/wire/claim-wire.ts'
-import { END_MS, type ErrorFields, readError, writeChange } from '../../domain/workers/wire/run-wire.ts'
+import { END_MS, type ErrorFields, readError, writeChange, writeGpu } from '../../domain/workers/wire/run-wire.ts'
 import { ClaimScout } from './claim-scout.ts'
 import type { GatewayClient } from './gateway-client.ts'
 import type { HeldJobs } from './held-jobs.ts'
@@ -96,8 +96,9 @@ export class RemoteJobs implements RunStore {
       method: 'POST',
       path: '/release',
       json: {
-        leases: leases.map(({ jobId, leaseId, isSpent = false, isEngineLoss = false }) => ({
+        leases: leases.map(({ jobId, leaseId, isSpent = false, isEngineLoss = false, gpu = null }) => ({
           ...{ job_id: jobId, lease_id: leaseId, is_spent: isSpent, is_engine_loss: isEngineLoss },
+          ...(gpu !== null && { gpu: writeGpu(gpu) }),
         })),
       },
     })

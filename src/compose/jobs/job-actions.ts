@@ -247,12 +247,12 @@ function createChores(
   async function collectWhenIdle(): Promise<void> {
     if (collectIdle(hasLetGo)) hasLetGo = false
   }
-  const { jobs, keys, batches, bulkActions, accounts, summaries } = store
+  const { jobs, keys, batches, bulkActions, accounts, summaries, gpuUse } = store
   const sweepBlobs = createSweepBlobs({ store: store.buildBlobs, clock })
   const requeueLost = createRequeueLost({ queue: store.artifacts, clock })
   return [
     ...createJobChores({
-      ...{ recover, expiry, keys, batches, bulkActions, jobs, accounts, summaries, heartbeat, clock, log },
+      ...{ recover, expiry, keys, batches, bulkActions, jobs, accounts, summaries, gpuUse, heartbeat, clock, log },
       extraData: shared.extraData,
     }),
     { name: 'release-held', runs: 'once', everyMs: SECOND_MS, run: (signal) => queue.releaseDue(signal) },

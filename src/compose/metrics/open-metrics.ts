@@ -18,6 +18,7 @@ import {
   type ErrorTypeOf,
   type ObserveExchange,
 } from './call-metrics.ts'
+import { createGpuCounters } from './gpu-counters.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
@@ -109,6 +110,7 @@ function createObserver(registry: Registry): JobObserver {
     'atelier_job_reuse_saved_seconds_total',
     'Execution time of runs that earlier results made needless.',
   )
+  const countGpu = createGpuCounters(registry)
   const enginesStuck = counter('atelier_engines_stuck_total', 'Engines that ignored an interrupt.')
   return {
     submitted: () => submitted.inc(),
@@ -117,6 +119,7 @@ function createObserver(registry: Registry): JobObserver {
       finished.inc({ status, code: code ?? '' })
       if (executionMs !== null) runSeconds.observe(executionMs / 1000)
     },
+    computed: countGpu,
     attemptLost: () => attemptsLost.inc(),
     leaseLost: () => leasesLost.inc(),
     outputStored: ({ type, sizeBytes }) => outputBytes.inc({ type }, sizeBytes),

@@ -22,7 +22,8 @@ export type LiveEvent =
 /** The same event for those that tell nothing more than they may; a copy of the others. */
 export function toLiveEvent(event: EngineEvent): LiveEvent {
   if (event.type === 'node_report') return { ...event, report: toLiveReport(event.report) }
-  if (event.type !== 'failed' || event.failure.refusal === undefined) return event
+  if (event.type !== 'failed') return event
+  if (event.failure.refusal === undefined) return { type: 'failed', failure: event.failure }
   const { refusal: _, ...failure } = event.failure
   return { type: 'failed', failure }
 }

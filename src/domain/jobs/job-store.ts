@@ -13,6 +13,7 @@ import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { NewHook } from '../webhooks/webhook.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
 import type { RunBound, RunExcess } from './limits/run-limits.ts'
+import type { GpuUse } from './run/gpu-use.ts'
 import type { RunRecord } from './run/record/run-record.ts'
 import type { JobOrigin, JobRecipe } from './submit/job-origin.ts'
 import type { JobStatus, RunEndStatus } from './transitions.ts'
@@ -157,6 +158,8 @@ export interface ReturnedLease extends Lease {
    * so many claims after the latest one. Left out or 0: the job goes back to its former position.
    */
   readonly spentTurns?: number
+  /** What the attempt took of a server; left out or null: none computed anything of it. */
+  readonly gpu?: GpuUse | null
 }
 
 export interface HeldRunsQuery {
@@ -205,6 +208,8 @@ export interface RunChange {
     readonly record?: RunRecord | null
     /** Of a success: its outputs answer further jobs with this key; left out or null: they do not. */
     readonly resultKey?: string | null
+    /** What the attempt took of a server; left out or null: none computed anything of it. */
+    readonly gpu?: GpuUse | null
   }
 }
 

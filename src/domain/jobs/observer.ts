@@ -1,5 +1,6 @@
 /** Plain callbacks for metrics and traces. They are called after the fact, must not throw and must not wait. */
 import type { Job, OutputType } from './job.ts'
+import type { GpuUse } from './run/gpu-use.ts'
 import type { JobStatus } from './transitions.ts'
 
 export interface JobObserver {
@@ -12,6 +13,13 @@ export interface JobObserver {
     readonly status: JobStatus
     readonly code: string | null
     readonly executionMs: number | null
+  }): void
+  /** A server has computed an attempt at a job, however that ended. */
+  computed(run: {
+    readonly accountId: string
+    readonly pool: string
+    readonly engineId: string
+    readonly gpu: GpuUse
   }): void
   /** The engine or the worker died under the job; it goes back to the queue or fails. */
   attemptLost(loss: { readonly jobId: string; readonly attempt: number }): void
@@ -28,6 +36,7 @@ export const silentObserver: JobObserver = {
   submitted() {},
   started() {},
   finished() {},
+  computed() {},
   attemptLost() {},
   leaseLost() {},
   outputStored() {},
@@ -46,6 +55,7 @@ export function combineObservers(...observers: readonly Partial<JobObserver>[]):
     submitted: tell('submitted'),
     started: tell('started'),
     finished: tell('finished'),
+    computed: tell('computed'),
     attemptLost: tell('attemptLost'),
     leaseLost: tell('leaseLost'),
     outputStored: tell('outputStored'),

@@ -16,6 +16,7 @@ import { CREDIT_MS, MAX_OVERTAKES } from '../jobs/claim/worker-options.ts'
 import type { Job, Output } from '../jobs/job.ts'
 import type { Claim, CommitOutcome, JobStore, Lease, ReturnedLease, RunChange } from '../jobs/job-store.ts'
 import type { JobObserver } from '../jobs/observer.ts'
+import type { GpuUse } from '../jobs/run/gpu-use.ts'
 import type { ExtraDataKeeper } from '../jobs/submit/extra-data-keeper.ts'
 import { announceTouched } from '../jobs/sweeps/announce-touched.ts'
 import { type JobStatus, statesBeforeEnd } from '../jobs/transitions.ts'
@@ -282,6 +283,10 @@ function createCommit(deps: WorkerRunsDeps): WorkerRuns['commit'] {
     return { ...change, outputs }
   }
 
+  function tellUse({ job, engineId }: HeldClaim, gpu: GpuUse): void {
+    observer.computed({ accountId: job.accountId, pool: job.pool, engineId, gpu })
+  }
+
   async function isOf({ id, accountId }: Job, assetId: string): Promise<boolean> {
     return (await deps.assets.find(accountId, assetId, clock.now()))?.jobId === id
   }
@@ -323,6 +328,7 @@ function createCommit(deps: WorkerRunsDeps): WorkerRuns['commit'] {
     if (claim === null) return outcome
     const executionMs = job.startedAt === null ? null : now.getTime() - job.startedAt.getTime()
     const { status, error } = change.finish
+    if (change.finish.gpu != null) tellUse(claim, change.finish.gpu)
     if (status === 'succeeded' && executionMs !== null) directory.noteRun(claim.needs, Math.max(0, executionMs))
     observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
     return status === fields.finish?.status ? outcome : { ...outcome, error }

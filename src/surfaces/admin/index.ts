@@ -17,6 +17,7 @@ import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { EndpointStore } from '../../domain/endpoints/endpoint-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { ReportGpuUse } from '../../domain/jobs/read/gpu-report.ts'
 import { readJsonBody } from '../kit/bodies/json-body.ts'
 import { openContract } from '../kit/contracts/contract.ts'
 import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
@@ -84,6 +85,7 @@ import {
 import { changeJob, getQueue, pauseQueue, type QueueOperationDeps, resumeQueue } from './operations/queue.ts'
 import {
   type GetOverviewDeps,
+  getGpuUsage,
   getOpenapi,
   getOverview,
   getPool,
@@ -223,6 +225,7 @@ export interface SharedParts {
   readonly ledger: LedgerStore
   readonly budgets: Budgets
   readonly reportUsage: ReportUsage
+  readonly reportGpuUse: ReportGpuUse
   readonly readStatement: ReadStatement
   readonly readUsage: ReadUsage
   readonly use: Pick<AccountStore, 'findUse'>
@@ -248,6 +251,7 @@ const SHARED_OPERATIONS = [
   refundCharge,
   checkLedger,
   getUsage,
+  getGpuUsage,
   listUsageEvents,
   createKey,
   listKeys,

@@ -37,7 +37,7 @@ import {
   listNodes,
   putForm,
 } from './operations/library.ts'
-import { getUsage, listCalls, listModels } from './operations/models.ts'
+import { getGpuUsage, getUsage, listCalls, listModels } from './operations/models.ts'
 import { getThumbnail, listOutputs } from './operations/outputs.ts'
 import { deleteView, getSuggestions, listViews, putView } from './operations/search.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
@@ -142,6 +142,7 @@ const OPERATIONS: readonly Register[] = [
   putView,
   deleteView,
   getUsage,
+  getGpuUsage,
   listModels,
   listCalls,
   listKeys,

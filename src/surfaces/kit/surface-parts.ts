@@ -41,6 +41,7 @@ import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { Queue } from '../../domain/jobs/queue/manage-queue.ts'
+import type { GpuUseStore, ReportGpuUse } from '../../domain/jobs/read/gpu-report.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
@@ -181,6 +182,8 @@ export interface ConsoleParts {
   readonly mayDeploy: (accountId: string) => boolean
   readonly standingOf: (caller: Caller) => Promise<AccountStanding>
   readonly reportUsage: ReportUsage
+  readonly reportGpuUse: ReportGpuUse
+  readonly gpuOfJob: GpuUseStore['ofJob']
   /** null: the local kind, which has none. */
   readonly keys: OwnKeys | null
   readonly models: ModelParts

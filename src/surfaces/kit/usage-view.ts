@@ -1,16 +1,17 @@
-/** What was spent, as the console and the administration show it: the same query, the same figures. Pure. */
+/** What was spent, and how long servers computed, as the console and the administration show it: the same query, the same figures. Pure. */
 import { writeUsd } from '../../../lib/text/usd.ts'
 import type { ChargeGroup } from '../../domain/credits/charges.ts'
 import type { UsageReport, UsageWish } from '../../domain/credits/usage-report.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { GpuReport } from '../../domain/jobs/read/gpu-report.ts'
 
 export const USAGE_PARAMETERS = ['from', 'to', 'tz', 'by'] as const
 
 /** Throws invalid_request. */
-export function readUsageWish(
+export function readUsageWish<Group extends string = ChargeGroup>(
   parameters: { get(name: string): string | null | undefined },
-  groups: readonly ChargeGroup[],
-): UsageWish {
+  groups: readonly Group[],
+): Omit<UsageWish, 'by'> & { readonly by: Group } {
   const text = (name: string) => parameters.get(name) ?? null
   const asked = text('by') ?? 'day'
   const by = groups.find((group) => group === asked)
@@ -46,5 +47,28 @@ export function toUsageView(report: UsageReport, labels: ReadonlyMap<string, str
     count: total.count,
     series: report.days.map(({ date, charged, count }) => ({ day: date, usd: writeUsd(charged), count })),
     rows: [...rows, ...others],
+  }
+}
+
+/** `labels`: names for people, by key. */
+export function toGpuView(report: GpuReport, labels: ReadonlyMap<string, string> = new Map()) {
+  const { total, days, by, restMs } = report
+  const series = days.map(({ date, ms, runs }) => ({ day: date, gpu_seconds: ms / 1000, runs }))
+  const rows =
+    by === 'day'
+      ? series.map(({ day, ...sum }) => ({ key: day, label: null, ...sum }))
+      : report.groups.map(({ name, ms, runs }) => ({
+          ...{ key: name, label: labels.get(name) ?? null, gpu_seconds: ms / 1000, runs },
+        }))
+  return {
+    from: report.from.toISOString(),
+    to: report.to.toISOString(),
+    tz: report.timeZone,
+    by,
+    total_gpu_seconds: total.ms / 1000,
+    runs: total.runs,
+    rest_gpu_seconds: restMs === null ? null : restMs / 1000,
+    series,
+    rows,
   }
 }

@@ -240,6 +240,12 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
   run_ticket: [
     { account_id: 'ann', scope: 'endpoint:poster', job_id: LIVE, counted_at: 5, micros: 7, is_withdrawn: 0 },
   ],
+  gpu_use: [
+    {
+      ...{ seq: 7, job_id: LIVE, account_id: 'ann', pool: 'default', engine_id: 'gpu', attempt: 2, ended_at: 5 },
+      ...{ ms: 9066, classes: '{"KSampler":9000}', weights: '["a.safetensors"]' },
+    },
+  ],
   job_recipe: [{ account_id: 'ann', recipe: 'r1', title: 'Postcard', terms: '\nc:KSampler\n', expires_at: 90_000 }],
   idempotency_key: [
     { account_id: 'ann', key: 'k', expires_at: 9, job_id: LIVE, asset_id: null, batch_id: null },

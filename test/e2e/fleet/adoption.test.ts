@@ -65,6 +65,9 @@ async function untilStatus(url: string, id: string, status: string) {
   )
 }
 
+const gpuMsOf = async (url: string, id: string) =>
+  Math.round((await call(url, `/console/v1/jobs/${id}`)).json.gpu_seconds * 1000)
+
 describe('a run on a server', { concurrency: 2 }, () => {
   test('goes on while the service is killed, and its progress and previews with it', async () => {
     await using opened = await openRestarted()
@@ -103,6 +106,7 @@ describe('a run on a server', { concurrency: 2 }, () => {
     const job = await untilStatus(url, id, 'succeeded')
     assert.ok(new Date(job.completed_at).getTime() <= endedMs, 'nobody pays for the time in which nobody looked')
     assert.equal(fake.executions.length, 1)
+    assert.equal(await gpuMsOf(url, id), fake.executions[0]?.computedMs)
     await waitUntil(() => fake.queue().history.size === 0)
   })
 
@@ -119,6 +123,7 @@ describe('a run on a server', { concurrency: 2 }, () => {
     fake.release('running')
     await untilStatus(url, id, 'succeeded')
     assert.equal(fake.executions.length, 1)
+    assert.equal(await gpuMsOf(url, id), fake.executions[0]?.computedMs)
   })
 
   test('is stopped by a cancel that comes after the restart, or came before it', async () => {

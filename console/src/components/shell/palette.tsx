@@ -61,7 +61,7 @@ function commands(): Command[] {
           { label: 'Own provider keys', hint: 'go to', run: () => navigate('/account/provider-keys') },
           { label: 'New key', hint: 'do', run: () => navigate('/account/keys?new=1') },
         ]
-      : []),
+      : [{ label: 'GPU time', hint: 'go to', run: () => navigate('/account/usage') }]),
     { label: 'New schedule', hint: 'do', run: () => navigate('/schedules?new=1') },
     { label: 'New webhook', hint: 'do', run: () => navigate('/webhooks?new=1') },
     { label: 'Run a workflow', hint: 'do', run: () => navigate('/run') },

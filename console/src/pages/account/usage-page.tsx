@@ -1,34 +1,45 @@
-/** What a month cost, by day and by what it was for. The total is the ledger's own sum. */
-import { getUsage, type UsageAnswer } from '../../api/account.ts'
+/** What a month cost, or how long servers computed in it, by day and by what it was for. The totals are the service's own sums. */
+import { getGpuUsage, getUsage, type UsageAnswer } from '../../api/account.ts'
 import { BarSeries } from '../../components/bar-series.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
 import { FilterLinks } from '../../components/tabs/tabs.tsx'
-import { Money, saveText, Words } from '../../components/text.tsx'
+import { Money, saveText } from '../../components/text.tsx'
 import { hrefOf, query } from '../../routes.ts'
 import { serverNow } from '../../state/clock.ts'
 import { zoneName } from '../../state/preferences.ts'
 import { useResource } from '../../state/resource.ts'
-import { formatCount } from '../../text/format.ts'
+import { session } from '../../state/session.ts'
+import { formatUsd } from '../../text/format.ts'
 import { AccountTabs } from './account-page.tsx'
-import { monthBy, monthOf, toCsv, toMonth } from './usage-range.ts'
+import { GPU_BY, GpuUsage } from './gpu-usage.tsx'
+import { SumTable } from './sum-table.tsx'
+import { type Month, monthBy, monthOf, toCsv, toMonth } from './usage-range.ts'
 
 const BY = { model: 'Model', pool: 'Pool', endpoint: 'Endpoint', key: 'Key' } as const
-type By = keyof typeof BY
+
+/** One of these, by its name in the address; the first where that says none of them. */
+export function toWay<Way extends string>(ways: Readonly<Record<Way, string>>, name: string | null): Way {
+  const names = Object.keys(ways) as Way[]
+  return names.find((way) => way === name) ?? names[0]
+}
 
 export function UsagePage() {
   const zone = zoneName()
+  // Where there is one account, nothing costs anything.
+  const hasMoney = session.value?.features.accounts === true
+  const isGpu = !hasMoney || query.value.get('of') === 'gpu'
   const today = monthOf(serverNow(), zone)
   const month = toMonth(query.value.get('month') ?? today) ?? toMonth(today)
-  const by = (query.value.get('by') ?? 'model') in BY ? ((query.value.get('by') ?? 'model') as By) : 'model'
-  const asked = new URLSearchParams({ from: month?.from ?? '', to: month?.to ?? '', tz: zone, by })
-  const resource = useResource(`usage ${asked}`, (signal) => getUsage(asked, signal))
   if (month === null) return null
-  const addressOf = (name: string, way: By) => `/account/usage?month=${name}&by=${way}`
+  const ways: Readonly<Record<string, string>> = isGpu ? GPU_BY : BY
+  const by = toWay(ways, query.value.get('by'))
+  const addressOf = (name: string, way: string | null, of = isGpu) =>
+    `/account/usage?${new URLSearchParams({ month: name, ...(way !== null && { by: way }), ...(of && { of: 'gpu' }) })}`
   return (
     <section class="page usage">
       <h1>Usage</h1>
-      <AccountTabs here="usage" />
+      {hasMoney && <AccountTabs here="usage" />}
       <div class="filter-bar">
         <a class="icon-button" href={hrefOf(addressOf(monthBy(month.name, -1), by))} aria-label="Month before">
           <Icon name="left" />
@@ -38,16 +49,58 @@ export function UsagePage() {
           <Icon name="right" />
         </a>
         <span class="dim">days of {zone}</span>
+        {hasMoney && (
+          <FilterLinks
+            label="Of"
+            places={[
+              [addressOf(month.name, null, false), 'Money'],
+              [addressOf(month.name, null, true), 'GPU time'],
+            ]}
+            here={addressOf(month.name, null)}
+          />
+        )}
         <FilterLinks
           label="By"
-          places={(Object.entries(BY) as [By, string][]).map(([way, label]) => [addressOf(month.name, way), label])}
+          places={Object.entries(ways).map(([way, label]) => [addressOf(month.name, way), label])}
           here={addressOf(month.name, by)}
         />
       </div>
-      <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
-        {(usage) => <Usage usage={usage} by={BY[by]} name={month.name} />}
-      </Loaded>
+      {isGpu ? <OwnGpuUsage month={month} by={by} /> : <OwnUsage month={month} by={by} />}
     </section>
+  )
+}
+
+interface OwnProps {
+  readonly month: Month
+  readonly by: string
+}
+
+const toAsked = ({ from, to }: Month, by: string) => new URLSearchParams({ from, to, tz: zoneName(), by })
+
+function OwnUsage({ month, by }: OwnProps) {
+  const asked = toAsked(month, by)
+  const resource = useResource(`usage ${asked}`, (signal) => getUsage(asked, signal))
+  return (
+    <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
+      {(usage) => <Usage usage={usage} by={BY[toWay(BY, by)]} name={month.name} />}
+    </Loaded>
+  )
+}
+
+function OwnGpuUsage({ month, by }: OwnProps) {
+  const asked = toAsked(month, by)
+  const resource = useResource(`gpu usage ${asked}`, (signal) => getGpuUsage(asked, signal))
+  return (
+    <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
+      {(usage) => (
+        <GpuUsage
+          usage={usage}
+          by={GPU_BY[toWay(GPU_BY, by)]}
+          name={month.name}
+          hrefOfKey={(key) => (by === 'job' ? hrefOf(`/jobs/${key}`) : null)}
+        />
+      )}
+    </Loaded>
   )
 }
 
@@ -63,7 +116,6 @@ interface UsageProps {
 
 /** The total, the days and the parts of what was spent, of one account or of all. */
 export function Usage({ usage, by, name, empty = 'Nothing was spent in this month', hrefOfRow }: UsageProps) {
-  const most = Math.max(0.000001, ...usage.rows.map(({ usd }) => Number(usd)))
   return (
     <>
       <p class="big-figure">
@@ -90,50 +142,20 @@ export function Usage({ usage, by, name, empty = 'Nothing was spent in this mont
       ) : (
         <>
           <BarSeries label="Spent by day" points={usage.series.map(({ day, usd }) => ({ key: day, usd }))} />
-          <table class="plain-table">
-            <thead>
-              <tr>
-                <th scope="col">{by}</th>
-                <th scope="col" class="right">
-                  Count
-                </th>
-                <th scope="col" class="right">
-                  Spent
-                </th>
-                <th scope="col">
-                  <span class="unseen">Share</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {usage.rows.map((row) => (
-                <tr key={`${row.kind} ${row.key}`}>
-                  <td>
-                    <RowName text={rowName(row)} href={hrefOfRow?.(row) ?? null} />
-                  </td>
-                  <td class="right number">{formatCount(row.count)}</td>
-                  <td class="right">
-                    <Money usd={row.usd} />
-                  </td>
-                  <td class="share">
-                    <span class="share-bar" style={{ transform: `scaleX(${Math.max(0, Number(row.usd)) / most})` }} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <SumTable
+            heads={[by, 'Count', 'Spent']}
+            rows={usage.rows.map((row) => ({
+              id: `${row.kind} ${row.key}`,
+              name: rowName(row),
+              href: hrefOfRow?.(row) ?? null,
+              count: row.count,
+              value: Number(row.usd),
+              shown: formatUsd(row.usd),
+            }))}
+          />
         </>
       )}
     </>
-  )
-}
-
-function RowName({ text, href }: { readonly text: string; readonly href: string | null }) {
-  if (href === null) return <Words text={text} />
-  return (
-    <a href={href}>
-      <Words text={text} />
-    </a>
   )
 }
 

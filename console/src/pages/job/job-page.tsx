@@ -11,6 +11,7 @@ import { lazy } from '../../lazy.tsx'
 import { BASE, hash, hrefOf, navigate, setHash } from '../../routes.ts'
 import { cancelOne } from '../../state/deeds.ts'
 import { listAddress, neighbour } from '../../state/visited-list.ts'
+import { formatSpan } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { JobHead } from './job-head.tsx'
 import { ResultTab } from './result-tab.tsx'
@@ -194,6 +195,7 @@ function DetailsTab({ detail }: { readonly detail: JobDetail }) {
       <section class="card" aria-labelledby="details-attempts">
         <h2 id="details-attempts">Attempts</h2>
         {detail.attempts.length === 0 && <p class="dim">not started yet</p>}
+        {(detail.gpu_seconds ?? 0) > 0 && <p>{formatSpan((detail.gpu_seconds ?? 0) * 1000)} of GPU time</p>}
         <ol class="plain-list">
           {detail.attempts.map((attempt, index) => (
             <li key={index}>

@@ -15,6 +15,7 @@ import { buildStore } from './environments/build-store.ts'
 import { glances } from './glance.ts'
 import { keySteps } from './idempotency-store.ts'
 import { bulkStore } from './jobs/bulk-store.ts'
+import { gpuUseStore } from './jobs/gpu-use.ts'
 import { jobSteps } from './jobs/job-steps.ts'
 import { queueStore } from './jobs/queue-store.ts'
 import { runLimitStore } from './jobs/run-bounds.ts'
@@ -50,6 +51,7 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   engineRegistry,
   glances,
   importStore,
+  gpuUseStore,
   jobSteps,
   keySteps,
   keyStore,

@@ -16,6 +16,7 @@ import { buildStore } from './environments/build-store.ts'
 import { glances } from './glance.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
 import { bulkStore } from './jobs/bulk-store.ts'
+import { gpuUseStore } from './jobs/gpu-use.ts'
 import { queueStore } from './jobs/queue-store.ts'
 import { runLimitStore } from './jobs/run-bounds.ts'
 import type { SubmitSteps } from './jobs/submits.ts'
@@ -42,6 +43,7 @@ type SharedNames =
       | 'endpoints'
       | 'runLimits'
       | 'schedules'
+      | 'gpuUse'
       | 'artifacts'
       | 'glance'
       | 'readMeta'
@@ -73,6 +75,7 @@ export function createSharedStores(open: OpenStore, { clock, submits }: SharedPa
     endpoints: open(endpointStore),
     runLimits: open(runLimitStore),
     schedules: open(scheduleStore),
+    gpuUse: open(gpuUseStore),
     artifacts: open(artifactQueue),
     glance: () => open(glances).glance(clock.now()),
     ...createMetaStore(open),

@@ -4,6 +4,7 @@
  */
 import type { BatchLimit, RefusedItem } from '../../../domain/jobs/batches/batch.ts'
 import type { Tallies } from '../../../domain/jobs/limits/run-limits.ts'
+import type { GpuUse } from '../../../domain/jobs/run/gpu-use.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
 import { bytes, flag, integer, json, moment, named, nullable, only, stays, table, text, uuid } from './table.ts'
 
@@ -175,6 +176,14 @@ export const runScope = table('run_scope', ['accountId', 'scope'], {
 /** A job that counts there, until it is known to have ended. */
 export const runTicket = table('run_ticket', ['accountId', 'scope', 'jobId'], {
   ...{ accountId: text(), scope: text(), jobId: uuid(), countedAt: moment(), micros: integer(), isWithdrawn: flag() },
+})
+
+/** What an attempt took of a server: the facts that reports are made of. */
+export const gpuUse = table('gpu_use', ['seq'], {
+  ...{ seq: integer(), jobId: uuid(), accountId: text(), pool: text(), engineId: text(), attempt: integer('integer') },
+  ...{ endedAt: moment(), ms: integer() },
+  classes: json<GpuUse['classes']>(),
+  weights: json<GpuUse['weights']>(),
 })
 
 export const outputNumber = table('output_number', ['accountId', 'folder', 'prefix'], {

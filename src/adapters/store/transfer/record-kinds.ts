@@ -9,6 +9,7 @@ import { budget, creditAccount, ledgerEntry, ledgerHold } from '../tables/credit
 import * as deployments from '../tables/deployments.ts'
 import { endpoint, endpointCaller, endpointShare, endpointVersion } from '../tables/endpoints.ts'
 import {
+  gpuUse,
   job,
   jobBatch,
   jobInput,
@@ -99,6 +100,7 @@ const KINDS = [
   tableKind('job_recipe', jobRecipe),
   tableKind('run_scope', runScope),
   tableKind('run_ticket', runTicket),
+  tableKind('gpu_use', gpuUse),
   tableKind('blob_candidate', blobCandidate),
   tableKind('engine_catalog', engineCatalog),
   tableKind('engine', engine),

@@ -24,6 +24,8 @@ export interface EngineSlot {
   readonly isResident: boolean
   /** Its runs go on without this process. */
   readonly keepsRuns: boolean
+  /** What the run loads. */
+  readonly weights: readonly string[]
   /** Whether another engine could stand in for it. */
   hasOther(): boolean
   /** It can free memory after a run had too little. */
@@ -77,6 +79,7 @@ export function createSlot(
     engine,
     isResident: engine.isResident === true,
     keepsRuns: engine.keepsRuns === true,
+    weights,
     hasOther,
     canFree: engine.free !== undefined,
     lose(reason) {

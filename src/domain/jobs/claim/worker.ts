@@ -144,7 +144,7 @@ class ClaimingWorker implements Worker {
 
   async giveWay(run: JobRun): Promise<void> {
     run.abandon()
-    await this.#leases.giveBack([{ ...run.lease, spentTurns: SPENT_TURNS }])
+    await this.#leases.giveBack([{ ...run.toReturn(), spentTurns: SPENT_TURNS }])
     await run.done
   }
 
@@ -365,7 +365,7 @@ class ClaimingWorker implements Worker {
       const left = this.#deps.store.leave === undefined ? [] : [...this.#runs.values()].filter((run) => run.leave())
       const runs = [...this.#runs.values()].filter((run) => !left.includes(run))
       for (const run of runs) run.abandon()
-      await this.#leases.giveBack(runs.map((run) => run.lease))
+      await this.#leases.giveBack(runs.map((run) => run.toReturn()))
       await settlesWithin(slots, this.#options.limits.cancelGraceMs)
       await this.#leases.leave(left.map((run) => run.lease))
     }
@@ -377,6 +377,6 @@ class ClaimingWorker implements Worker {
   async evict(engineId: string): Promise<void> {
     const runs = [...this.#runs.values()].filter((run) => run.claim.engineId === engineId)
     for (const run of runs) run.abandon()
-    await this.#leases.giveBack(runs.map((run) => run.lease))
+    await this.#leases.giveBack(runs.map((run) => run.toReturn()))
   }
 }

@@ -9,12 +9,13 @@ import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import type { EngineRun } from '../../engine/engine-port.ts'
 import { MACHINE_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/run-judge.ts'
 import { isStoreAway, outlastOutage } from '../../errors.ts'
-import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
+import type { Claim, CommitOutcome, Lease, ReturnedLease } from '../job-store.ts'
 import type { OutputCheck, OutputVerdict } from '../outputs/check-outputs.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
 import { toResultKey } from '../reuse/result-key.ts'
 import type { RunOutcome } from './apply-engine-event.ts'
 import { Committer } from './committer.ts'
+import { type GpuUse, sumClasses } from './gpu-use.ts'
 import type { AssignedEngine, RunDeps, RunEnd } from './run-deps.ts'
 import {
   decideEnd,
@@ -146,6 +147,11 @@ export class JobRun {
     return true
   }
 
+  /** The lease as it is given back, with what the run took until now. */
+  toReturn(): ReturnedLease {
+    return { ...this.lease, gpu: this.#gpuUse() }
+  }
+
   #move(move: RunMove): void {
     const { state, effects } = moveRun(this.#state, move)
     this.#state = state
@@ -198,9 +204,17 @@ export class JobRun {
       this.#outputs.end()
       this.#committer.stop()
       this.#clearTimers()
+      const isOver = this.#isReturned || this.#state.phase !== 'discarded'
+      if (isOver) this.#tellUse()
       // As long as its end is not written, whoever adopts it needs what the engine keeps.
-      this.#settled.resolve(!this.#assigned.slot.keepsRuns || this.#isReturned || this.#state.phase !== 'discarded')
+      this.#settled.resolve(!this.#assigned.slot.keepsRuns || isOver)
     }
+  }
+
+  #tellUse(): void {
+    const { job, engineId } = this.claim
+    const gpu = this.#gpuUse()
+    if (gpu !== null) this.#deps.observer.computed({ accountId: job.accountId, pool: job.pool, engineId, gpu })
   }
 
   #clearTimers(): void {
@@ -229,7 +243,7 @@ export class JobRun {
       },
     }
     this.#graph = run.graph
-    this.#listener.expect(run.graph)
+    this.#listener.expect(run.graph, run.isAdopted === true)
     const limitMs = this.#deps.limits.maxRunMs(this.claim.job.accountId)
     if (limitMs !== null) this.#after(this.#leftOf(limitMs), { move: 'stop', stop: { cause: 'timeout', limitMs } })
     this.#move({ move: 'engine_started' })
@@ -349,7 +363,7 @@ export class JobRun {
     this.#committer.stop()
     const isSpent = verdict.verdict === 'requeue'
     if (isSpent) this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
-    await this.#deps.giveBack({ ...this.lease, isSpent, isEngineLoss: this.#isEngineLoss })
+    await this.#deps.giveBack({ ...this.toReturn(), isSpent, isEngineLoss: this.#isEngineLoss })
   }
 
   #toEndingRun(): EndingRun {
@@ -362,11 +376,24 @@ export class JobRun {
       isHeld: this.#isHeld,
       checked: this.#checked,
       endedAt: this.#endedAt,
+      gpuUse: () => this.#gpuUse(),
       resultKey: () => this.#findResultKey(),
       onVersion: (version) => {
         this.version = version
       },
     }
+  }
+
+  /** null: the engine has no server of its own, or none computed anything of the run. */
+  #gpuUse(): GpuUse | null {
+    const { slot } = this.#assigned
+    if (slot.isResident || this.#state.loss?.isUntouched === true) return null
+    const nowMs = this.#deps.clock.now().getTime()
+    const ms = this.#listener.computedMs(nowMs)
+    if (ms === 0) return null
+    const spans = this.#listener.recorder.spans()
+    const classes = sumClasses({ spans, nowMs, classOf: (nodeId) => this.#graph?.get(nodeId)?.classType ?? null })
+    return { ms, classes, weights: slot.weights }
   }
 
   /**

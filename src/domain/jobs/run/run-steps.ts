@@ -20,6 +20,7 @@ import { joinExtraData } from '../submit/extra-data-keeper.ts'
 import { isRunEnd, type RunEndStatus, statesBeforeEnd } from '../transitions.ts'
 import { applyEngineEvent, type RunFold, startFold, toProgress } from './apply-engine-event.ts'
 import type { Committer } from './committer.ts'
+import { GpuMeter, type GpuUse } from './gpu-use.ts'
 import type { NodeTimes } from './node-times.ts'
 import { createLogMarks, type LogMarks, readLog } from './record/log-lines.ts'
 import { createRunRecorder, type RunRecorder } from './record/run-record.ts'
@@ -149,6 +150,7 @@ export class EngineListener {
   readonly #options: ListenerOptions
   #timer: ReturnType<NodeTimes['follow']> | null = null
   #fold: RunFold = startFold({ graph: new Map(), earlierProgress: null })
+  #meter = new GpuMeter(null)
   #terminalEvent: EngineEvent | null = null
 
   constructor(deps: RunDeps, options: ListenerOptions) {
@@ -176,8 +178,15 @@ export class EngineListener {
     return { progress: toProgress(progress), outputsReused }
   }
 
-  expect(graph: Graph): void {
+  /** How long the engine has computed; `nowMs`: until then it was waited for. */
+  computedMs(nowMs: number): number {
+    return this.#meter.read(nowMs)
+  }
+
+  /** `isAdopted`: the run began when its job did, and another process followed it. */
+  expect(graph: Graph, isAdopted: boolean): void {
     const { nodeTimes } = this.#deps
+    if (isAdopted) this.#meter = new GpuMeter(this.#options.job.startedAt?.getTime() ?? null)
     const expectedMs = nodeTimes?.expect(graph) ?? null
     this.#fold = startFold({ graph, earlierProgress: this.#options.job.progress, expectedMs })
     this.#timer = nodeTimes?.follow(graph) ?? null
@@ -223,6 +232,7 @@ export class EngineListener {
     this.#fold = after
     const nowMs = clock.now().getTime()
     this.recorder.take(event, nowMs)
+    this.#meter.take(event, nowMs)
     this.#timer?.take(event, nowMs)
     this.#noteLog(event, nowMs)
     if (event.type === 'started') verdicts?.settled(job.id)
@@ -285,6 +295,8 @@ export interface EndingRun {
   readonly isHeld: boolean
   readonly checked: OutputVerdict | null
   readonly endedAt: Date | null
+  /** What it took of a server; null: it was on none. */
+  gpuUse(): GpuUse | null
   readonly heard: Pick<EngineListener, 'fold' | 'recorder' | 'marks' | 'terminalEvent'>
   /** Called before the notice of this version is published. */
   onVersion(version: number): void
@@ -309,7 +321,8 @@ export async function writeEnd(
   const at = run.endedAt ?? clock.now()
   const record = run.heard.recorder.finish(at.getTime())
   const resultKey = reached === 'succeeded' ? run.resultKey() : null
-  const end = { status: reached, from: statesBeforeEnd(reached), at, error: reason, record, resultKey }
+  const gpu = run.gpuUse()
+  const end = { status: reached, from: statesBeforeEnd(reached), at, error: reason, record, resultKey, gpu }
   const { checked } = run
   const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard, at), (change) =>
     checked === null ? change : toCheckedEnd(change, checked, run.claim.job.metadata),

@@ -9,6 +9,7 @@ import type { BatchStore } from '../batches/batch-store.ts'
 import type { BulkStore } from '../bulk/bulk-store.ts'
 import type { JobStore, TouchedJob } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
+import { GPU_USE_KEPT_MS, type GpuUseStore } from '../read/gpu-report.ts'
 import { toJobError } from '../run/run-moves.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { SummaryStore } from '../summaries/summary-store.ts'
@@ -24,6 +25,7 @@ interface ChoreDeps {
   readonly bulkActions: Pick<BulkStore, 'sweep'>
   readonly jobs: Pick<JobStore, 'sweepResults' | 'sweepShares'>
   readonly accounts: Pick<AccountStore, 'repairCounters'>
+  readonly gpuUse: Pick<GpuUseStore, 'sweep'>
   readonly summaries: Pick<SummaryStore, 'sweepRecipes'>
   readonly extraData: Pick<ExtraDataKeeper, 'sweep'>
   readonly heartbeat: Pick<Heartbeat, 'steadyForMs'>
@@ -36,11 +38,13 @@ const MINUTE_MS = 60 * SECOND_MS
 const SWEPT_RECIPES = 10_000
 // Each may have thousands of rows.
 const SWEPT_ACTIONS = 10
+const SWEPT_AT_ONCE = 200
 /** What an account used of a pool counts for as long behind its last run there. */
 const SHARES_KEPT_MS = 24 * 60 * MINUTE_MS
 
 export function createJobChores(deps: ChoreDeps): Chore[] {
-  const { recover, expiry, keys, batches, bulkActions, jobs, accounts, summaries, extraData, clock, log } = deps
+  const { recover, expiry, keys, batches, bulkActions, jobs, accounts, summaries, gpuUse, extraData, clock } = deps
+  const { log } = deps
   return [
     {
       name: 'reap-leases',
@@ -70,6 +74,15 @@ export function createJobChores(deps: ChoreDeps): Chore[] {
       runs: 'once',
       everyMs: 60 * MINUTE_MS,
       run: () => jobs.sweepShares(new Date(clock.now().getTime() - SHARES_KEPT_MS)),
+    },
+    {
+      name: 'sweep-gpu-use',
+      runs: 'once',
+      everyMs: 60 * MINUTE_MS,
+      async run(signal) {
+        const before = new Date(clock.now().getTime() - GPU_USE_KEPT_MS)
+        while (!signal.aborted && (await gpuUse.sweep(before, SWEPT_AT_ONCE)) === SWEPT_AT_ONCE);
+      },
     },
     { name: 'sweep-keys', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => keys.sweepKeys(clock.now()) },
     {

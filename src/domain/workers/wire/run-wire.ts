@@ -1,6 +1,7 @@
 /** What a run writes, on its way from a joined worker: progress, outputs and the end. Moments are the service's, not the worker's. */
 import type { JobError, JobLog, Output, OutputLocation, Progress } from '../../jobs/job.ts'
 import type { RunChange } from '../../jobs/job-store.ts'
+import { type GpuUse, toKeptUse } from '../../jobs/run/gpu-use.ts'
 import { readMarks, writeMarks } from '../../jobs/run/record/log-lines.ts'
 import { type NodeSpan, type RunRecord, toNodeSpan, toSpanFields } from '../../jobs/run/record/run-record.ts'
 
@@ -69,7 +70,24 @@ export interface ChangeFields {
     readonly from: Finish['from']
     readonly error: ErrorFields | null
     readonly record: RecordFields | null
+    /** What it took of a server; left out: none computed anything of it. */
+    readonly gpu?: GpuFields
   }
+}
+
+export interface GpuFields {
+  readonly ms: number
+  readonly classes: readonly { readonly name: string; readonly ms: number }[]
+  readonly weights: readonly string[]
+}
+
+export function writeGpu(gpu: GpuUse): GpuFields {
+  const { ms, classes, weights } = toKeptUse(gpu, gpu.ms)
+  return { ms, weights, classes: Object.entries(classes).map(([name, took]) => ({ name, ms: took })) }
+}
+
+export function readGpu({ ms, classes, weights }: GpuFields): GpuUse {
+  return { ms, weights, classes: Object.fromEntries(classes.map(({ name, ms: took }) => [name, took])) }
 }
 
 export function writeProgress(progress: Progress): ProgressFields {
@@ -141,6 +159,7 @@ export function writeChange(change: RunChange, receiptOf: (output: Output) => st
         from: finish.from,
         error: finish.error === null ? null : writeError(finish.error),
         record: finish.record == null ? null : writeRecord(finish.record),
+        ...(finish.gpu != null && { gpu: writeGpu(finish.gpu) }),
       },
     }),
   }
@@ -161,6 +180,7 @@ export function readChange(fields: ChangeFields, now: Date): RunChange {
         at: now,
         error: finish.error === null ? null : readError(finish.error),
         record: finish.record === null ? null : readRecord(finish.record),
+        gpu: finish.gpu === undefined ? null : readGpu(finish.gpu),
       },
     }),
   }

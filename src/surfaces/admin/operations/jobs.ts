@@ -19,7 +19,7 @@ import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
 import { mustFindOwner } from './queue.ts'
 
 export interface JobOperationDeps
-  extends Pick<ConsoleParts, 'standingOf' | 'engines' | 'availability' | 'estimateWait' | 'cursorSecret'> {
+  extends Pick<ConsoleParts, 'standingOf' | 'engines' | 'availability' | 'estimateWait' | 'cursorSecret' | 'gpuOfJob'> {
   readonly kit: AdminKit
   readonly jobs: Pick<JobStore, 'findOwner'>
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
@@ -77,7 +77,7 @@ export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
     const { mountPrefix } = serviceAddressOf(request)
     return sendJson(reply, 200, {
       ...toOwnedView(summary),
-      ...(await toDetailView(details, record, { assets: deps.assets, mountPrefix })),
+      ...(await toDetailView(details, record, { assets: deps.assets, mountPrefix, gpuOfJob: deps.gpuOfJob })),
       wait: summary.status === 'queued' ? await explainWait(deps, details) : null,
       error: toErrorView(record.job, null),
     })

@@ -11,10 +11,11 @@ import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import type { PoolSignal, PoolSignals } from '../../../domain/deployments/pool-signals.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
+import { GPU_GROUPS, type ReportGpuUse } from '../../../domain/jobs/read/gpu-report.ts'
 import type { ReportedNode, ReportNodes } from '../../../domain/service-nodes/node-report.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
 import { idOf, readNumber, sendJson } from '../../kit/request.ts'
-import { readUsageWish, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
+import { readUsageWish, toGpuView, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
 import { ADMIN_PATH, type AdminKit, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
 import { mustFindAccount } from './accounts.ts'
 
@@ -108,9 +109,10 @@ function toPoolView({ pool, queued, running, workers, wantedWorkers, oldestWaitM
 interface UsageDeps {
   readonly accounts: Pick<Accounts, 'find'>
   readonly reportUsage: ReportUsage
+  readonly reportGpuUse: ReportGpuUse
 }
 
-export function getUsage(app: FastifyInstance, { accounts, reportUsage }: UsageDeps): void {
+export function getUsage(app: FastifyInstance, { accounts, reportUsage }: Omit<UsageDeps, 'reportGpuUse'>): void {
   app.get(`${ADMIN_PATH}/usage`, needs('operator'), async (request, reply) => {
     const parameters = readParameters(request, [...USAGE_PARAMETERS, 'account'])
     const wish = readUsageWish(parameters, CHARGE_GROUPS)
@@ -119,6 +121,18 @@ export function getUsage(app: FastifyInstance, { accounts, reportUsage }: UsageD
     const report = await reportUsage(accountId, wish)
     const named = wish.by === 'account' ? report.groups.flatMap(({ name }) => accounts.find(name ?? '') ?? []) : []
     return sendJson(reply, 200, toUsageView(report, new Map(named.map(({ id, name }) => [id, name]))))
+  })
+}
+
+/** How long servers computed, for all accounts together or for one of them. */
+export function getGpuUsage(app: FastifyInstance, { accounts, reportGpuUse }: Omit<UsageDeps, 'reportUsage'>): void {
+  app.get(`${ADMIN_PATH}/usage/gpu`, needs('operator'), async (request, reply) => {
+    const parameters = readParameters(request, [...USAGE_PARAMETERS, 'account'])
+    const wish = readUsageWish(parameters, GPU_GROUPS)
+    const asked = parameters.get('account') ?? null
+    const report = await reportGpuUse(asked === null ? null : mustFindAccount(accounts, asked).id, wish)
+    const named = wish.by === 'account' ? report.groups.flatMap(({ name }) => accounts.find(name) ?? []) : []
+    return sendJson(reply, 200, toGpuView(report, new Map(named.map(({ id, name }) => [id, name]))))
   })
 }
 

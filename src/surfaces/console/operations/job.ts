@@ -59,7 +59,7 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
     const [wait, othersAlike, more] = await Promise.all([
       details.summary.status === 'queued' ? explainWait(caller, details) : null,
       countAlike(job),
-      toDetailView(details, record, { assets: deps.assets, mountPrefix }),
+      toDetailView(details, record, { assets: deps.assets, mountPrefix, gpuOfJob: parts.gpuOfJob }),
     ])
     const raw = `${mountPrefix}/api/v2/jobs/${jobId}`
     return sendJson(reply, 200, {

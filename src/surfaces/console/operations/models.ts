@@ -4,6 +4,7 @@ import { writeUsd } from '../../../../lib/text/usd.ts'
 import type { Caller } from '../../../domain/accounts/caller.ts'
 import type { ChargeGroup } from '../../../domain/credits/charges.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { GPU_GROUPS, type GpuGroup } from '../../../domain/jobs/read/gpu-report.ts'
 import { CALL_STATUSES, type CallStatus, type ListedCall } from '../../../domain/models/calls/call-list.ts'
 import { describeModel, describePrice, titleOf } from '../../../domain/models/catalog/describe-model.ts'
 import { type Model, readModelId } from '../../../domain/models/catalog/model.ts'
@@ -12,7 +13,7 @@ import { createTimeCursors } from '../../kit/cursor.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
 import type { ModelParts } from '../../kit/surface-parts.ts'
-import { readUsageWish, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
+import { readUsageWish, toGpuView, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 const MODEL_PAGE = { fallback: 500, max: 1000 }
@@ -123,5 +124,15 @@ export function getUsage(app: FastifyInstance, { callerOf, console: parts }: Con
       wish.by === 'key' ? (parts.keys?.list(accountId) ?? []) : [],
     ])
     return sendJson(reply, 200, toUsageView(report, new Map(keys.map(({ id, name }) => [id, name]))))
+  })
+}
+
+const OWN_GPU_GROUPS: readonly GpuGroup[] = GPU_GROUPS.filter((group) => group !== 'account')
+
+/** How long servers computed the account's jobs. */
+export function getGpuUsage(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
+  app.get(`${CONSOLE_API}/usage/gpu`, needs('jobs:read'), async (request, reply) => {
+    const wish = readUsageWish(readParameters(request.raw.url ?? '', USAGE_PARAMETERS), OWN_GPU_GROUPS)
+    return sendJson(reply, 200, toGpuView(await parts.reportGpuUse(callerOf(request).accountId, wish)))
   })
 }

@@ -5,6 +5,7 @@ import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
 import type { Job, Output } from '../../../domain/jobs/job.ts'
 import type { Pause } from '../../../domain/jobs/queue/queue-store.ts'
+import type { GpuUseStore } from '../../../domain/jobs/read/gpu-report.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { isOfOther } from '../../../domain/jobs/submit/job-labels.ts'
 import { type JobOrigin, readTerms, shownLayout } from '../../../domain/jobs/submit/job-origin.ts'
@@ -211,17 +212,21 @@ export function toErrorView({ error }: Job, othersAlike: number | null) {
 interface DetailParts {
   readonly assets: Pick<NamedFiles, 'findManyByHash'>
   readonly mountPrefix: string
+  readonly gpuOfJob: GpuUseStore['ofJob']
 }
 
 /** What stands beside the summary, the wait and the error. */
 export async function toDetailView(
   details: JobDetails,
   { job, workflow, submission }: Pick<RecordedJob, 'job' | 'workflow' | 'submission'>,
-  { assets, mountPrefix }: DetailParts,
+  { assets, mountPrefix, gpuOfJob }: DetailParts,
 ) {
   const { origin } = details
   const hashes = origin.inputs.map(({ hash }) => hash)
-  const found = await assets.findManyByHash(job.accountId, hashes)
+  const [found, gpu] = await Promise.all([
+    assets.findManyByHash(job.accountId, hashes),
+    gpuOfJob(job.accountId, job.id),
+  ])
   // What the owner of an endpoint fixed in it is lent to the run, and nothing of it is shown.
   const inputs = isOfOther(job.metadata) ? origin.inputs.filter(({ hash }) => found.has(hash)) : origin.inputs
   const nodes = readNodes(workflow)
@@ -234,6 +239,7 @@ export async function toDetailView(
     inputs: toInputViews(inputs, found, mountPrefix),
     are_inputs_cut: origin.areInputsCut,
     outputs_list: job.outputs.map((output) => toOutputView(output, { mountPrefix, nodes })),
+    gpu_seconds: gpu.ms / 1000,
     attempts: toAttemptViews(details),
     price: toPriceView(details),
   }

@@ -2,7 +2,13 @@
 import type { FastifyInstance } from 'fastify'
 import { stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Lease } from '../../../domain/jobs/job-store.ts'
-import { type ChangeFields, END_MS, writeError } from '../../../domain/workers/wire/run-wire.ts'
+import {
+  type ChangeFields,
+  END_MS,
+  type GpuFields,
+  readGpu,
+  writeError,
+} from '../../../domain/workers/wire/run-wire.ts'
 import type { NamedLease, OutputNumbers } from '../../../domain/workers/worker-runs.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { sendJson, untilGone } from '../../kit/request.ts'
@@ -32,6 +38,7 @@ interface ReturnedFields extends Partial<LeaseFields> {
   readonly lease_id: string
   readonly is_spent?: boolean
   readonly is_engine_loss?: boolean
+  readonly gpu?: GpuFields
 }
 
 // Longer than the longest wait, so that a waiting request is not cut off.
@@ -67,8 +74,9 @@ function toNamedLease(fields: ReturnedFields): NamedLease {
     lease_id: leaseId,
     is_spent: isSpent = false,
     is_engine_loss: isEngineLoss = false,
+    gpu,
   } = fields
-  return { jobId, leaseId, isSpent, isEngineLoss }
+  return { jobId, leaseId, isSpent, isEngineLoss, gpu: gpu === undefined ? null : readGpu(gpu) }
 }
 
 export function renewLeases(app: FastifyInstance, { kit }: RunDeps): void {

@@ -3,6 +3,7 @@ import { testIdempotencyStore } from '../../../contracts/accounts/idempotency-st
 import { testLibraryStore } from '../../../contracts/assets/library-store.ts'
 import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
+import { testGpuUse } from '../../../contracts/job-store/gpu-use.ts'
 import { testJobStoreQueue } from '../../../contracts/job-store/job-store-queue.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/summaries/service-summaries.ts'
@@ -20,3 +21,4 @@ testUploadStore(postgresOpener)
 testWebhookStore(postgresOpener)
 testServiceSummaries(postgresOpener)
 testJobStoreQueue(postgresOpener)
+testGpuUse(postgresOpener)

@@ -7,6 +7,7 @@ import { testAssetStore } from '../../../contracts/assets/asset-store.ts'
 import { testLibraryStore } from '../../../contracts/assets/library-store.ts'
 import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
+import { testGpuUse } from '../../../contracts/job-store/gpu-use.ts'
 import { testJobStoreQueue } from '../../../contracts/job-store/job-store-queue.ts'
 import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
@@ -20,6 +21,7 @@ testBatchStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
 testJobStoreQueue(sqliteOpener)
 testLibraryStore(sqliteOpener)
+testGpuUse(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testSummaryStore(sqliteOpener)
 testUploadStore(sqliteOpener)

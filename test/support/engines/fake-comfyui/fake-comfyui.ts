@@ -252,12 +252,15 @@ class FakeServer implements FakeComfy {
       const prompt = await queue.take(over)
       if (prompt === null || over.aborted) return
       const clientId = (prompt.extraData.client_id as string | undefined) ?? null
-      this.executions.push({ promptId: prompt.id, graph: prompt.graph, secrets: prompt.secrets, clientId })
+      const about = { promptId: prompt.id, graph: prompt.graph, secrets: prompt.secrets, clientId }
+      const execution: Execution = { ...about, computedMs: null }
+      this.executions.push(execution)
       const news = { promptId: prompt.id, graph: prompt.graph }
       this.#options.onExecution?.({ ...news, what: 'begun', status: null })
       const record = this.#recording === null ? await executor.run(prompt) : await this.#replay(prompt)
       if (over.aborted) return
       if (this.faults.diesUnrecorded) return
+      execution.computedMs = toComputedMs(record.status.messages)
       this.#options.onExecution?.({ ...news, what: 'ended', status: record.status.status_str })
       queue.done(prompt, record)
       this.#send(clientId, 'executing', { node: null, prompt_id: prompt.id })
@@ -366,4 +369,9 @@ class FakeServer implements FakeComfy {
     await this.#stop()
     this.#sockets.close()
   }
+}
+
+function toComputedMs(messages: readonly (readonly [string, unknown])[]): number {
+  const times = messages.map(([, body]) => (body as { readonly timestamp: number }).timestamp)
+  return (times.at(-1) ?? 0) - (times[0] ?? 0)
 }

@@ -44,4 +44,6 @@ export interface Execution {
   readonly graph: Prompt['graph']
   readonly secrets: Prompt['secrets']
   readonly clientId: string | null
+  /** As its history says; null: it has not ended. */
+  computedMs: number | null
 }

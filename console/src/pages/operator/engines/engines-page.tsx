@@ -6,6 +6,7 @@ import { Ago, KeyValue, Words } from '../../../components/text.tsx'
 import { hrefOf } from '../../../routes.ts'
 import { tell } from '../../../state/deeds.ts'
 import { usePolled } from '../../../state/resource.ts'
+import { session } from '../../../state/session.ts'
 import { formatBytes, formatCount, plural } from '../../../text/format.ts'
 import { OperatorPage } from '../operator-page.tsx'
 
@@ -38,8 +39,14 @@ export function useEngineDeeds(onDone: () => void) {
 export function EnginesPage() {
   const resource = usePolled('operator engines', listEngines)
   const act = useEngineDeeds(resource.reload)
+  const hasAccounts = session.value?.features.accounts === true
   return (
     <OperatorPage here="engines" title="Engines">
+      <p>
+        <a href={hrefOf(hasAccounts ? '/operator/usage?time=7d&by=server&of=gpu' : '/account/usage?by=server')}>
+          GPU time by server →
+        </a>
+      </p>
       <Loaded resource={resource} skeleton={<Skeleton rows={4} kind="card" />}>
         {({ engines }) =>
           engines.length === 0 ? (

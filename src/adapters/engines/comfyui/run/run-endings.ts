@@ -5,7 +5,7 @@
 
 import type { Graph } from '../../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
-import type { EngineEvent, EngineFailure } from '../../../../../engine/graph/run-event.ts'
+import type { EngineFailure, OutcomeEvent } from '../../../../../engine/graph/run-event.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
@@ -29,9 +29,9 @@ export interface EndingContext {
   readonly failure: FailureContext
 }
 
-const INTERRUPTED: EngineEvent = { type: 'interrupted' }
+const INTERRUPTED: OutcomeEvent = { type: 'interrupted' }
 
-export function endWithdrawn(why: Standstill, { bounds, isStopped }: EndingContext): EngineEvent {
+export function endWithdrawn(why: Standstill, { bounds, isStopped }: EndingContext): OutcomeEvent {
   if (isStopped) return INTERRUPTED
   const isIdle = why === 'idle'
   const seconds = Math.round((isIdle ? bounds.idleMs : bounds.queueStillMs) / 1000)
@@ -46,7 +46,7 @@ export function beganLate(): EngineLostError {
 }
 
 /** The server's thread that runs prompts seems dead. A node that was running is blamed: repeated, it would kill the next server. */
-export function endUnrecorded({ emitter, failure, isStopped }: EndingContext): EngineEvent {
+export function endUnrecorded({ emitter, failure, isStopped }: EndingContext): OutcomeEvent {
   const { error, current } = emitter.heard
   if (hasSucceeded(emitter)) return { type: 'succeeded' }
   if (error !== null) return { type: 'failed', failure: toFailure(error, failure) }
@@ -55,13 +55,13 @@ export function endUnrecorded({ emitter, failure, isStopped }: EndingContext): E
   throw new EngineLostError('engine_stuck', 'the thread of the engine that runs prompts has died', { isUnfit: true })
 }
 
-export function endStalled({ emitter, bounds }: EndingContext): EngineEvent {
+export function endStalled({ emitter, bounds }: EndingContext): OutcomeEvent {
   const seconds = Math.round((bounds.stallMs ?? 0) / 1000)
   return failAtNode(emitter, 'stalled', (node) => `nothing happened${node} for ${seconds} s; the run was stopped`)
 }
 
 /** The run is in neither queue nor history. null: the server has forgotten it, and what became of it is not known. */
-export function endForgotten({ emitter, isStopped }: EndingContext): EngineEvent | null {
+export function endForgotten({ emitter, isStopped }: EndingContext): OutcomeEvent | null {
   if (hasSucceeded(emitter)) return { type: 'succeeded' }
   return isStopped ? INTERRUPTED : null
 }
@@ -72,7 +72,7 @@ export function lostByCall(what: string, cause: CallError): EngineLostError {
   return new EngineLostError(code, `${what}: ${cause.message}`, { cause })
 }
 
-export function failed(code: FailureCode, message: string, node: Partial<EngineFailure> = {}): EngineEvent {
+export function failed(code: FailureCode, message: string, node: Partial<EngineFailure> = {}): OutcomeEvent {
   const unknown = { nodeId: null, classType: null, traceback: null, exceptionType: 'EngineError' }
   return { type: 'failed', failure: { code, message, ...unknown, ...node } }
 }
@@ -87,7 +87,7 @@ function failAtNode(
   { heard }: EndingContext['emitter'],
   code: FailureCode,
   toMessage: (node: string) => string,
-): EngineEvent {
+): OutcomeEvent {
   const { current } = heard
   const node = current === null ? '' : ` in node ${current.displayNodeId} (${current.classType})`
   const about = { nodeId: current?.displayNodeId ?? null, classType: current?.classType ?? null }

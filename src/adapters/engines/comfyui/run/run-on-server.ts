@@ -6,7 +6,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { writeGraphSteps } from '../../../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
-import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
+import type { EngineEvent, OutcomeEvent } from '../../../../../engine/graph/run-event.ts'
 import { writeJsonSteps } from '../../../../../lib/json/write-json-steps.ts'
 import type { Log } from '../../../../../lib/log.ts'
 import { sleep } from '../../../../../lib/waiting/sleep.ts'
@@ -109,7 +109,7 @@ interface AttemptOptions {
 }
 
 /** How one submit of the graph ended; `again` asks for another: to make missing outputs, or to upload the inputs again. */
-type RoundEnd = EngineEvent | { readonly type: 'again'; readonly why: 'empty' | 'files' }
+type RoundEnd = OutcomeEvent | { readonly type: 'again'; readonly why: 'empty' | 'files' }
 
 class Attempt {
   readonly #deps: RunDeps
@@ -128,6 +128,8 @@ class Attempt {
   readonly #failureBounds: FailureBounds
   readonly #emitter: RunEmitter
   readonly #inputs: RunInputs
+  /** How long the server computed what was submitted so far, as its history says; null: it did not say so of everything. */
+  #computedMs: number | null = 0
   /** Output nodes that were run once more because no report of them came. */
   #repeated: readonly string[] = []
   /** The connection of the socket that was there before the submit; null if there was none. */
@@ -174,7 +176,8 @@ class Attempt {
   /** Ends with exactly one outcome, or throws EngineLostError. */
   async run(): Promise<void> {
     try {
-      await this.#emitter.end(await this.#rounds().catch((error) => this.#toEnd(error)))
+      const end = await this.#rounds().catch((error) => this.#toEnd(error))
+      await this.#emitter.end(this.#computedMs === null ? end : { ...end, computedMs: this.#computedMs })
     } finally {
       this.#inputs.release()
       if (this.#leave.aborted && this.#promptId !== null) this.#deps.fitness.doubt(this.#promptId)
@@ -189,7 +192,7 @@ class Attempt {
     else void this.#run.settled.then((isFree) => isFree && act())
   }
 
-  async #rounds(): Promise<EngineEvent> {
+  async #rounds(): Promise<OutcomeEvent> {
     const { attempt, isAdopted = false } = this.#run
     const isFirst = attempt === 1
     if (!isFirst && !isAdopted) await this.#stopEarlier()
@@ -205,7 +208,7 @@ class Attempt {
   }
 
   /** A call to the server that failed means a lost attempt; other errors have an outcome of their own or are defects. */
-  #toEnd(error: unknown): EngineEvent {
+  #toEnd(error: unknown): OutcomeEvent {
     if (this.#stop.aborted && !(error instanceof EngineLostError)) return { type: 'interrupted' }
     if (error instanceof InputTooLargeError) return failed('input_too_large', error.message)
     if (!(error instanceof CallError)) throw error
@@ -331,6 +334,8 @@ class Attempt {
   ): Promise<RoundEnd> {
     const { dispatcher, prints, printedAfterMs } = this.#deps
     const over = new AbortController()
+    const ranMs = this.#computedMs
+    this.#computedMs = null
     this.#emitter.start()
     // Very old servers assign an id of their own.
     dispatcher.attach(promptId, listener)
@@ -354,7 +359,9 @@ class Attempt {
       if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
       dispatcher.noteTimes(promptId, end.entry)
       const { startedAt, endedAt } = end.entry
-      if (wasOver && startedAt !== null && endedAt !== null) this.#run.onEndedBefore?.(endedAt - startedAt)
+      const computedMs = startedAt === null || endedAt === null || endedAt < startedAt ? null : endedAt - startedAt
+      this.#computedMs = computedMs === null || ranMs === null ? null : ranMs + computedMs
+      if (wasOver && computedMs !== null) this.#run.onEndedBefore?.(computedMs)
       if (end.entry.outcome === 'success' && !this.#mayRepeat(end.entry)) this.#run.onComputed?.()
       const [concluded] = await Promise.all([
         this.#conclude(end.entry, promptId),
@@ -404,7 +411,7 @@ class Attempt {
     return { bounds, isStopped: this.#stop.aborted, emitter: this.#emitter, failure: this.#failureContext() }
   }
 
-  #unrecorded(promptId: string): EngineEvent {
+  #unrecorded(promptId: string): OutcomeEvent {
     this.#deps.fitness.abandon(promptId)
     return endUnrecorded(this.#ending())
   }

@@ -44,6 +44,7 @@ const DERIVE: readonly string[] = [
   ),
   nextOf(`'claim_turn'`, newestOf('account_load', 'served')),
   nextOf(serial('ledger_entry', 'seq'), newestOf('ledger_entry', 'seq')),
+  nextOf(serial('gpu_use', 'seq'), newestOf('gpu_use', 'seq')),
   nextOf(serial('audit_log', 'seq'), newestOf('audit_log', 'seq')),
   nextOf(serial('user_file', 'id'), newestOf('user_file', 'id')),
   nextOf(serial('router_call', 'seq'), newestOf('router_call', 'seq')),

@@ -5,6 +5,7 @@
  */
 import type { JobError, JobLog, Output, Progress } from '../../../../domain/jobs/job.ts'
 import type { CommitOutcome, Lease, RunChange } from '../../../../domain/jobs/job-store.ts'
+import type { GpuUse } from '../../../../domain/jobs/run/gpu-use.ts'
 import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 import { type JobRow, toJob } from '../../rows/jobs/job.ts'
 import { all, run, type Steps } from '../../statements/operation.ts'
@@ -36,18 +37,19 @@ interface Finish {
   readonly record: string | null
   /** Under which its outputs answer further jobs; null: they do not. */
   readonly resultKey: string | null
+  readonly gpu: GpuUse | null
 }
 
 export function toCommit({ jobId, leaseId }: Lease, change: RunChange, now: Date): Commit {
   const { progress = null, outputs = [], outputsReused = null, log = null, finish } = change
   const rest = { jobId, leaseId, now, progress, outputs, outputsReused, log }
   if (finish === undefined) return { ...rest, finish: null }
-  const { status, from, at, error, record = null, resultKey = null } = finish
+  const { status, from, at, error, record = null, resultKey = null, gpu = null } = finish
   const kept = {
     record: record === null ? null : JSON.stringify(record),
     resultKey: status === 'succeeded' ? resultKey : null,
   }
-  return { ...rest, finish: { status, from, at, error, ...kept } }
+  return { ...rest, finish: { status, from, at, error, gpu, ...kept } }
 }
 
 export function isProgressOnly({ outputs, log, finish }: Commit): boolean {
@@ -155,9 +157,12 @@ function* writeStanding(standing: readonly Standing[]): Steps<Map<string, Commit
 function toEnd(commit: Commit, from: JobStatus, counts: ReadonlyMap<string, number>): JobEnd[] {
   const { jobId: id, finish, progress, outputsReused } = commit
   if (finish === null) return []
-  const { status: to, at, error, record: run } = finish
+  const { status: to, at, error, record: run, gpu } = finish
   return [
-    { id, from, to, at, error, run, progress, outputsReused, keepsLease: true, outputCount: counts.get(id) ?? null },
+    {
+      ...{ id, from, to, at, error, run, progress, outputsReused, gpu, keepsLease: true },
+      outputCount: counts.get(id) ?? null,
+    },
   ]
 }
 

@@ -7,15 +7,17 @@ import { jobHoldId } from '../../../../domain/credits/ledger.ts'
 import { toChargeMemo } from '../../../../domain/credits/usage-events.ts'
 import { chargeOf } from '../../../../domain/jobs/end/charge.ts'
 import type { JobError, Progress } from '../../../../domain/jobs/job.ts'
+import type { GpuUse } from '../../../../domain/jobs/run/gpu-use.ts'
 import { type JobStatus, mustMove } from '../../../../domain/jobs/transitions.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, type JobRow } from '../../rows/jobs/job.ts'
 import { OUTPUT_TYPES } from '../../rows/jobs/output-types.ts'
 import { all, run, type Steps, together } from '../../statements/operation.ts'
 import { both, command, query, sqliteOnly, toRows } from '../../statements/statement.ts'
 import { jobRow } from '../../tables/jobs.ts'
-import { integer, nullable, type RowOf, shape } from '../../tables/table.ts'
+import { integer, nullable, type RowOf, shape, text } from '../../tables/table.ts'
 import { type CloseInput, closeMany } from '../ledger/holds.ts'
 import { chargeWhatRan } from './fair-share.ts'
+import { noteGpuUse } from './gpu-use.ts'
 
 export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
 
@@ -38,10 +40,13 @@ export interface JobEnd {
   readonly outputCount?: number | null
   /** The job whose result this one was answered with. */
   readonly reusedFrom?: string | null
+  /** What the attempt took of a server; null or left out: none computed anything of it. */
+  readonly gpu?: GpuUse | null
 }
 
 const terms = shape({
   ...jobRow.fields,
+  engineId: nullable(text()),
   inputCount: integer('integer'),
   needsExtraData: integer('smallint'),
   priceSecond: nullable(integer()),
@@ -110,7 +115,7 @@ const MOVE = query('jobs.end', terms, (words) =>
      SELECT seq, id, account_id, pool, ended_as AS status, priority, created_at, started_at, ended_at AS completed_at, expires_at,
        attempt, version + 1 AS version, final_count AS output_count, final_reused AS outputs_reused, outputs_replaced, metadata,
        final_progress AS progress, failure AS error, source AS reused_from, not_before, queue_until, input_count, needs_extra_data,
-       price_second, price_minimum, foreseen_ms
+       price_second, price_minimum, foreseen_ms, engine_id
      FROM gone`,
   ),
 )
@@ -192,6 +197,7 @@ export function* moveToEnd(ends: readonly JobEnd[]): Steps<EndedJob[]> {
   )
   const ran = ended.filter(({ end }) => end.from !== 'queued')
   yield* chargeWhatRan(ran.map(({ row, end }) => ({ ...row, endedAt: end.at })))
+  yield* noteGpuUse(ran.map(({ row, end }) => ({ ...row, endedAt: end.at, gpu: end.gpu ?? null })))
   return ended
 }
 

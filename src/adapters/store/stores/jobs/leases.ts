@@ -1,15 +1,17 @@
 /** The life of leases: renewed in one statement, given back by a worker that drains, taken back when they have run out. */
 import type { JobError } from '../../../../domain/jobs/job.ts'
 import type { JobStore, Lease, ReturnedLease, TouchedJob } from '../../../../domain/jobs/job-store.ts'
+import { type GpuUse, unseenUse } from '../../../../domain/jobs/run/gpu-use.ts'
 import { afterLapse, afterReturn, type JobStatus, mustMove } from '../../../../domain/jobs/transitions.ts'
 import { ATTEMPTS_LENGTH, type AttemptEnd } from '../../rows/jobs/attempt-fields.ts'
 import { all, get, run, type Steps } from '../../statements/operation.ts'
 import { command, postgresOnly, query, sqliteOnly, toRows } from '../../statements/statement.ts'
 import { jobRow } from '../../tables/jobs.ts'
-import { integer, nullable, pick, type RowOf, shape } from '../../tables/table.ts'
+import { integer, moment, nullable, pick, type RowOf, shape, text } from '../../tables/table.ts'
 import { MAX_ADOPTIONS_MS } from './adopt-run.ts'
 import { endJobs, type JobEnd } from './end-jobs.ts'
 import { chargeWhatRan } from './fair-share.ts'
+import { noteGpuUse } from './gpu-use.ts'
 
 const LEASES = { job_id: 'text', held_by: 'text' } as const
 const toLeases = (leases: readonly Lease[]) =>
@@ -42,6 +44,8 @@ export function* renewLeases(leases: readonly Lease[], until: Date): Steps<Renew
 const held = shape({
   ...pick(jobRow, 'seq', 'id', 'accountId', 'pool', 'status', 'attempt', 'startedAt').fields,
   foreseenMs: nullable(integer()),
+  engineId: nullable(text()),
+  leaseUntil: nullable(moment()),
 })
 type HeldJob = RowOf<typeof held>
 
@@ -63,6 +67,7 @@ interface Returned {
   readonly isEngineLoss: boolean
   /** Above 0: it goes behind all that wait, and its account is as if it had been served so many claims later. */
   readonly spentTurns: number
+  readonly gpu: GpuUse | null
 }
 
 /** Gives jobs back, without spending an attempt unless the lease says so; a canceling one ends. `lastTurn`: of claims, in SQLite. */
@@ -72,9 +77,9 @@ export function* releaseLeases(leases: readonly ReturnedLease[], now: Date, last
   const returned = [...new Map(leases.map((lease) => [lease.jobId, lease])).values()].flatMap((lease): Returned[] => {
     const job = found.get(lease.jobId)
     if (job === undefined) return []
-    const { isSpent = false, isEngineLoss = false, spentTurns = 0 } = lease
+    const { isSpent = false, isEngineLoss = false, spentTurns = 0, gpu = null } = lease
     const why = isEngineLoss ? 'engine_fault' : isSpent ? 'engine_lost' : 'returned'
-    return [{ job, to: afterReturn(job.status), why, error: null, isSpent, isEngineLoss, spentTurns }]
+    return [{ job, to: afterReturn(job.status), why, error: null, isSpent, isEngineLoss, spentTurns, gpu }]
   })
   return yield* giveBack(returned, now, lastTurn)
 }
@@ -116,7 +121,9 @@ export function* reapLeases(
   const returned = lapsed.map((job): Returned => {
     const to = afterLapse(job.status, job.attempt >= maxAttempts)
     const lost = { isSpent: true, isEngineLoss: false, spentTurns: 0 }
-    return { job, to, why: 'worker_lost', error: to === 'failed' ? error : null, ...lost }
+    // Until then its process lived.
+    const until = new Date(Math.min(now.getTime(), (job.leaseUntil ?? now).getTime()))
+    return { job, to, why: 'worker_lost', error: to === 'failed' ? error : null, ...lost, gpu: unseenUse(job, until) }
   })
   return yield* giveBack(returned, now, 0)
 }
@@ -171,8 +178,8 @@ function* giveBack(returned: readonly Returned[], now: Date, lastTurn: number): 
   if (returned.length === 0) return []
   yield* run(LOCK_LOADS, { accountIds: returned.map(({ job }) => job.accountId) })
   const versions = yield* requeue(returned, now, lastTurn)
-  const ends = returned.flatMap(({ job: { id, status: from }, to, error, isSpent }): JobEnd[] =>
-    to === 'queued' ? [] : [{ id, from, to, at: now, error, isLost: isSpent }],
+  const ends = returned.flatMap(({ job: { id, status: from }, to, error, isSpent, gpu }): JobEnd[] =>
+    to === 'queued' ? [] : [{ id, from, to, at: now, error, isLost: isSpent, gpu }],
   )
   for (const { id, version } of yield* endJobs(ends)) versions.set(id, version)
   return returned.map(({ job: { id, accountId }, to }) => ({
@@ -194,6 +201,7 @@ function* requeue(returned: readonly Returned[], at: Date, lastTurn: number): St
   const requeued = yield* all(REQUEUE, { ...back, at })
   yield* run(COUNT_BACK, { ...back, lastTurn })
   yield* chargeWhatRan(returning.map(({ job, spentTurns }) => ({ ...job, endedAt: at, isBehind: spentTurns > 0 })))
+  yield* noteGpuUse(returning.map(({ job, gpu }) => ({ ...job, endedAt: at, gpu })))
   for (const { job, spentTurns } of returning) if (spentTurns > 0) yield* moveBehind(job.seq)
   return new Map(requeued.map(({ id, version }) => [id, version]))
 }

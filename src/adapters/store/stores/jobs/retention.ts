@@ -3,6 +3,7 @@
  * ended jobs by whole ranges (postgres/operations/jobs/drop-expired.ts), and single ones only here.
  */
 import type { Lease, TouchedJob } from '../../../../domain/jobs/job-store.ts'
+import { unseenUse } from '../../../../domain/jobs/run/gpu-use.ts'
 import { all, get, run, type Steps, together } from '../../statements/operation.ts'
 import { both, command, postgresOnly, query, sqliteOnly, toRows } from '../../statements/statement.ts'
 import { jobRow } from '../../tables/jobs.ts'
@@ -12,22 +13,26 @@ import { offerBlobs } from '../blob-references.ts'
 import { endJobs } from './end-jobs.ts'
 import { withdrawTickets } from './run-bounds.ts'
 
-const due = pick(jobRow, 'id', 'status')
+const due = shape({
+  ...pick(jobRow, 'id', 'status', 'startedAt').fields,
+  foreseenMs: nullable(integer()),
+  engineId: nullable(text()),
+})
 const LOCK_DUE = query(
   'jobs.lockDue',
   due,
   both({
-    sqlite: `SELECT id, status FROM job WHERE status IN ('queued', 'running', 'canceling') AND expires_at <= :now
+    sqlite: `SELECT ${due.columns} FROM job WHERE status IN ('queued', 'running', 'canceling') AND expires_at <= :now
       ORDER BY expires_at LIMIT :limit`,
-    postgres:
-      'SELECT id, status FROM job WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED',
+    postgres: `SELECT ${due.columns} FROM job WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit
+      FOR NO KEY UPDATE SKIP LOCKED`,
   }),
 )
 
 const LOCK_LATE = query(
   'jobs.lockLate',
   due,
-  ({ either }) => `SELECT id, status FROM job WHERE status = 'queued' AND queue_until <= :now AND expires_at > :now
+  ({ either }) => `SELECT ${due.columns} FROM job WHERE status = 'queued' AND queue_until <= :now AND expires_at > :now
     ORDER BY queue_until LIMIT :limit ${either('', 'FOR NO KEY UPDATE SKIP LOCKED')}`,
 )
 
@@ -35,7 +40,12 @@ export function* expireJobs(now: Date, limit: number): Steps<TouchedJob[]> {
   const over = yield* all(LOCK_DUE, { now, limit })
   const late = over.length < limit ? yield* all(LOCK_LATE, { now, limit: limit - over.length }) : []
   const found = [...over, ...late]
-  const ended = yield* endJobs(found.map(({ id, status: from }) => ({ id, from, to: 'expired', at: now, error: null })))
+  const ended = yield* endJobs(
+    found.map(({ id, status: from, ...run }) => ({
+      ...{ id, from, to: 'expired' as const, at: now, error: null },
+      gpu: from === 'queued' ? null : unseenUse(run, now),
+    })),
+  )
   return ended.map(({ id, accountId, version }) => ({ jobId: id, accountId, version, status: 'expired' }))
 }
 

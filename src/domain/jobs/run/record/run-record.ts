@@ -50,6 +50,8 @@ export interface RunRecorder {
   take(event: EngineEvent, atMs: number): void
   /** null when the engine never began. */
   finish(atMs: number): RunRecord | null
+  /** When each node ran, as far as it is known now. */
+  spans(): readonly NodeSpan[]
 }
 
 // A history entry is read whole: what is shown must stay small, and the outputs of the job hold everything anyway.
@@ -114,6 +116,7 @@ export function createRunRecorder(): RunRecorder {
         ...(spans.isCut() && { areSpansCut: true }),
       }
     },
+    spans: () => spans.list(),
   }
 }
 
