@@ -221,6 +221,32 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('the operator pauses the queue of an account, and the whole service, and resumes them', async () => {
+    await using shared = await startShared()
+    const tenant = await shared.account('acme')
+    const client = createConsoleClient(shared.url, tenant.key)
+    const path = '/operator/accounts/acme'
+    await using console = await openConsole(browser, shared.url, { path, credential: ADMIN_TOKEN })
+    const { page } = console
+    const confirmed = () => page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
+    await page.getByRole('button', { name: 'Pause its queue…' }).click()
+    await confirmed()
+    await page.getByText('paused by an operator').waitFor()
+    const waits = await client.submit(VALUE)
+    assert.equal((await client.ask('GET', '/jobs/{id}', `/jobs/${waits}`)).json.wait.reason, 'paused')
+    await page.getByRole('button', { name: 'Resume its queue' }).click()
+    await client.untilStatus(waits, 'succeeded')
+    await page.goto(new URL('/console/operator', shared.url).href)
+    await page.getByRole('button', { name: 'Pause the service…' }).click()
+    await confirmed()
+    await page.getByText('The whole service is paused').waitFor()
+    const later = await client.submit(VALUE)
+    assert.equal((await client.ask('GET', '/jobs/{id}', `/jobs/${later}`)).json.wait.reason, 'paused')
+    await page.getByRole('button', { name: 'Resume the service' }).click()
+    await client.untilStatus(later, 'succeeded')
+    console.assertClean()
+  })
+
   test('the operator finds the jobs of all accounts, sees why one waits, and cancels those that wait', async () => {
     await using shared = await startShared({ workers: '1' })
     const body = JSON.stringify({ workflow: { '2': { class_type: 'FakeGate', inputs: {} } } })

@@ -56,13 +56,16 @@ export interface PauseKey {
   readonly name?: string
 }
 
+export interface Pause {
+  /** `own`: an account by its own wish. */
+  readonly scope: PauseKey['scope'] | 'own'
+  readonly name: string | null
+  readonly reason: string | null
+  readonly paused_at: string
+}
+
 interface Pauses {
-  readonly pauses: readonly {
-    readonly scope: PauseKey['scope'] | 'own'
-    readonly name: string | null
-    readonly reason: string | null
-    readonly paused_at: string
-  }[]
+  readonly pauses: readonly Pause[]
 }
 
 export const getPauses = (signal?: AbortSignal) => getJson<Pauses>(`${ADMIN}/queue`, signal)

@@ -34,7 +34,8 @@ import { invalidInput, toTold, withoutPlaces } from './told-refusals.ts'
 interface RunRequest
   extends Pick<
       SubmitRequest,
-      'keyId' | 'pool' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'idempotencyKey' | 'within'
+      | ('keyId' | 'pool' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'idempotencyKey' | 'within')
+      | ('notBefore' | 'expiresQueuedAfterSeconds')
     >,
     EndpointCaller {
   /** A name, perhaps with a version: `portrait@stable`. */
@@ -251,7 +252,8 @@ function mustBeMade(made: PromiseSettledResult<PreparedCall>): PreparedCall {
 interface PreparedCall
   extends Pick<
     SubmitRequest,
-    'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs' | 'isChecked' | 'lent'
+    | ('workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'notBefore')
+    | ('expiresQueuedAfterSeconds' | 'endpointInputs' | 'isChecked' | 'lent')
   > {
   readonly inputs: JsonObject
 }
@@ -339,7 +341,7 @@ function toInputFiles(files: ReturnType<typeof checkInputs>['files']): InputFile
 
 function toCall(
   { endpoint, version }: Resolved,
-  { accountId, extraData, metadata, priority, webhook, reuse, share, asked }: CallTerms,
+  { accountId, extraData, metadata, priority, webhook, reuse, share, asked, ...times }: CallTerms,
   all: ReadonlyMap<string, JsonValue>,
 ): PreparedCall {
   const inputs = Object.fromEntries(
@@ -347,6 +349,7 @@ function toCall(
   )
   return {
     ...{ inputs, extraData, priority, webhook: webhook ?? null, reuse: reuse ?? null, isChecked: true },
+    ...{ notBefore: times.notBefore ?? null, expiresQueuedAfterSeconds: times.expiresQueuedAfterSeconds ?? null },
     workflow: fillGraph(parseLosslessJson(version.graph) as JsonObject, version.inputs, inputs),
     metadata: {
       ...metadata,

@@ -180,6 +180,30 @@ describe('an endpoint', () => {
     )
   })
 
+  test('holds runs until a time and lets them expire, one or a batch of them', async () => {
+    await publish('held', card('Hello'))
+    const time = new Date(Date.now() + 3_600_000).toISOString()
+    const times = { not_before: time, expires_queued_after: 4000 }
+    const one = await send('POST', '/held/runs', { inputs: { headline: 'a' }, ...times })
+    assert.deepEqual([one.status, one.json.status, one.json.not_before], [201, 'queued', time], one.text)
+    const left = Date.parse(one.json.queued_until) - Date.parse(one.json.created_at)
+    assert.equal(left, 4_000_000)
+    const batch = await send('POST', '/held/runs/batch', { items: [{ headline: 'a' }, { headline: 'b' }], ...times })
+    assert.equal(batch.status, 201, batch.text)
+    const ids: string[] = batch.json.items.map(({ job_id: id }: { job_id: string }) => id)
+    for (const id of ids) assert.equal((await client.call(`/api/v2/jobs/${id}`)).json.not_before, time)
+    for (const [fields, field] of [
+      [{ not_before: '2001-01-01T00:00:00Z' }, 'not_before'],
+      [{ not_before: 'tomorrow' }, 'not_before'],
+      [{ ...times, expires_queued_after: 5 }, 'expires_queued_after'],
+      [{ expires_queued_after: -1 }, 'expires_queued_after'],
+    ] as const) {
+      const refused = await send('POST', '/held/runs', { inputs: { headline: 'a' }, ...fields })
+      assert.deepEqual([refused.status, refused.json.error.details.field], [422, field], refused.text)
+    }
+    for (const id of [one.json.id, ...ids]) await client.call(`/api/v2/jobs/${id}/cancel`, { method: 'POST' })
+  })
+
   test('runs many times from a list or from a table', async () => {
     const listed = await send('POST', '/card/runs/batch', { items: [{ headline: 'a' }, { headline: 'b', width: 96 }] })
     assert.deepEqual([listed.status, listed.json.accepted], [201, 2], listed.text)

@@ -9,7 +9,7 @@ import {
   listAccounts,
   revokeAccountKey,
 } from '../../api/admin.ts'
-import { changeAccount } from '../../api/admin-money.ts'
+import { changeAccount, getPauses, type Pause, pauseQueue, resumeQueueOf } from '../../api/admin-money.ts'
 import { Icon } from '../../components/icon.tsx'
 import { confirm, showSecretOnce } from '../../components/overlay/dialog.tsx'
 import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
@@ -84,11 +84,18 @@ export function AccountsPage() {
   )
 }
 
+async function loadAccount(id: string, signal: AbortSignal) {
+  const [account, { keys }, { pauses }] = await Promise.all([
+    getAccount(id, signal),
+    listAccountKeys(id, signal),
+    getPauses(signal),
+  ])
+  const isOf = ({ scope, name }: Pause) => name === id && (scope === 'account' || scope === 'own')
+  return { account, keys, pauses: pauses.filter(isOf) }
+}
+
 export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
-  const resource = useResource(`operator account ${id}`, async (signal) => {
-    const [account, { keys }] = await Promise.all([getAccount(id, signal), listAccountKeys(id, signal)])
-    return { account, keys }
-  })
+  const resource = useResource(`operator account ${id}`, (signal) => loadAccount(id, signal))
   const change = (deed: () => Promise<unknown>) =>
     tell(async () => {
       await deed()
@@ -114,6 +121,18 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
       }))
     if (isMeant) await change(() => changeAccount(id, { status }))
   }
+  async function setPause({ name }: AccountRow, isToPause: boolean): Promise<void> {
+    const isMeant =
+      !isToPause ||
+      (await confirm({
+        title: `Pause the queue of ${toMarkedText(name)}?`,
+        text: 'None of its jobs begins until it is resumed; what runs goes on, and new jobs wait. It is told why.',
+        deed: 'Pause',
+        isDangerous: true,
+      }))
+    const key = { scope: 'account', name: id } as const
+    if (isMeant) await change(() => (isToPause ? pauseQueue(key, '') : resumeQueueOf(key)))
+  }
   return (
     <section class="page">
       <a class="dim back" href={hrefOf('/operator/accounts')}>
@@ -121,35 +140,27 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
       </a>
       {resource.data.value === null && <h1 class="unseen">Account</h1>}
       <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
-        {({ account, keys }) => (
+        {({ account, keys, pauses }) => (
           <>
             <h1>
               <Words text={account.name} />
             </h1>
             <div class="details">
-              <AccountFacts account={account} onStatus={(status) => void setStatus(account, status)} />
-              <section class="card" aria-labelledby="one-keys">
-                <div class="section-head">
-                  <h2 id="one-keys">Keys</h2>
-                  <button
-                    type="button"
-                    class="button small"
-                    onClick={() =>
-                      void change(async () => {
-                        showSecretOnce('key', (await createAccountKey(id, 'made in the console')).text)
-                      })
-                    }
-                  >
-                    New key
-                  </button>
-                </div>
-                {keys.length === 0 && <p class="dim">none</p>}
-                <ul class="plain-list">
-                  {keys.map((key) => (
-                    <OneKey key={key.id} row={key} onRevoke={() => void revoke(key)} />
-                  ))}
-                </ul>
-              </section>
+              <AccountFacts
+                account={account}
+                pauses={pauses}
+                onStatus={(status) => void setStatus(account, status)}
+                onPause={(isToPause) => void setPause(account, isToPause)}
+              />
+              <AccountKeys
+                keys={keys}
+                onNew={() =>
+                  void change(async () => {
+                    showSecretOnce('key', (await createAccountKey(id, 'made in the console')).text)
+                  })
+                }
+                onRevoke={(key) => void revoke(key)}
+              />
               <AccountCredit account={account} onChange={resource.reload} />
             </div>
           </>
@@ -159,17 +170,48 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
   )
 }
 
-interface AccountFactsProps {
-  readonly account: AccountDetail
-  readonly onStatus: (status: AccountRow['status']) => void
+interface AccountKeysProps {
+  readonly keys: readonly AdminKey[]
+  readonly onNew: () => void
+  readonly onRevoke: (key: AdminKey) => void
 }
 
-function AccountFacts({ account, onStatus }: AccountFactsProps) {
+function AccountKeys({ keys, onNew, onRevoke }: AccountKeysProps) {
+  return (
+    <section class="card" aria-labelledby="one-keys">
+      <div class="section-head">
+        <h2 id="one-keys">Keys</h2>
+        <button type="button" class="button small" onClick={onNew}>
+          New key
+        </button>
+      </div>
+      {keys.length === 0 && <p class="dim">none</p>}
+      <ul class="plain-list">
+        {keys.map((key) => (
+          <OneKey key={key.id} row={key} onRevoke={() => onRevoke(key)} />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+interface AccountFactsProps {
+  readonly account: AccountDetail
+  /** Its own, and the operator's. */
+  readonly pauses: readonly Pause[]
+  readonly onStatus: (status: AccountRow['status']) => void
+  readonly onPause: (isToPause: boolean) => void
+}
+
+function AccountFacts({ account, pauses, onStatus, onPause }: AccountFactsProps) {
   const { id, tier, status, use, balance, usage } = account
   return (
     <section class="card" aria-labelledby="one-account">
       <div class="section-head">
         <h2 id="one-account">Account</h2>
+        <button type="button" class="button small" onClick={() => onPause(pauses.length === 0)}>
+          {pauses.length === 0 ? 'Pause its queue…' : 'Resume its queue'}
+        </button>
         {status === 'active' ? (
           <button type="button" class="button small danger" onClick={() => onStatus('suspended')}>
             Suspend…
@@ -185,6 +227,7 @@ function AccountFacts({ account, onStatus }: AccountFactsProps) {
           ['Id', <code key="id">{id}</code>],
           ['Tier', tier],
           ['Status', status],
+          ['Queue', pauses.length === 0 ? null : <Words key="paused" text={pauses.map(describePause).join(', ')} />],
           ['Running', String(use.running)],
           [
             'Waiting',
@@ -204,6 +247,11 @@ function AccountFacts({ account, onStatus }: AccountFactsProps) {
       />
     </section>
   )
+}
+
+function describePause({ scope, reason }: Pause): string {
+  const who = scope === 'own' ? 'paused by itself' : 'paused by an operator'
+  return reason === null ? who : `${who} (${reason})`
 }
 
 function OneKey({ row, onRevoke }: { readonly row: AdminKey; readonly onRevoke: () => void }) {

@@ -51,12 +51,13 @@ export function OverviewPage() {
     const paused = new Set(pauses.flatMap(({ scope, name }) => (scope === 'pool' && name !== null ? [name] : [])))
     return { overview, pools, engines, series, paused, isPaused: pauses.some(({ scope }) => scope === 'service') }
   })
-  async function setPause(name: string, isToPause: boolean): Promise<void> {
-    const key = { scope: 'pool', name } as const
+  /** `name` null: the whole service. */
+  async function setPause(name: string | null, isToPause: boolean): Promise<void> {
+    const key = name === null ? ({ scope: 'service' } as const) : ({ scope: 'pool', name } as const)
     const isMeant =
       !isToPause ||
       (await confirm({
-        title: `Pause the pool ${toMarkedText(name)}?`,
+        title: name === null ? 'Pause the whole service?' : `Pause the pool ${toMarkedText(name)}?`,
         text: 'None of its jobs begins until it is resumed; what runs goes on, and new jobs wait. Whoever owns one that waits is told why.',
         deed: 'Pause',
         isDangerous: true,
@@ -75,6 +76,11 @@ export function OverviewPage() {
           return (
             <>
               {isPaused && <p class="warning">The whole service is paused: no job begins.</p>}
+              <p>
+                <button type="button" class="button small" onClick={() => void setPause(null, !isPaused)}>
+                  {isPaused ? 'Resume the service' : 'Pause the service…'}
+                </button>
+              </p>
               <Sick engines={engines} />
               <Now jobs={overview.jobs} streams={overview.streams} />
               <h2>The last hour</h2>

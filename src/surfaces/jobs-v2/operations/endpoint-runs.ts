@@ -124,6 +124,7 @@ async function readRunBody(request: FastifyRequest, { check, maxBodyBytes }: End
 
 const RUN_FIELDS: ReadonlySet<string> = new Set([
   ...['inputs', 'version', 'metadata', 'priority', 'webhook', 'reuse', 'extra_data'],
+  ...['not_before', 'expires_queued_after'],
 ])
 
 function toReference(name: string, version: JsonValue | undefined): string {
