@@ -106,7 +106,10 @@ const OF_ALL = ofEach(false)
 const OF_JOB = query(
   'gpu.ofJob',
   shape({ ms: integer(), runs: integer() }),
-  `SELECT coalesce(sum(ms), 0) AS ms, count(*) AS runs FROM gpu_use WHERE job_id = :jobId AND account_id = :accountId`,
+  ({
+    either,
+  }) => `SELECT coalesce(sum(ms), 0) AS ms, count(*) AS runs FROM gpu_use ${either('INDEXED BY gpu_use_job', '')}
+    WHERE job_id = :jobId AND account_id = :accountId`,
 )
 const SWEEP = command(
   'gpu.sweep',
