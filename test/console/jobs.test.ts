@@ -31,7 +31,7 @@ describe('the list of jobs', { skip: withoutBrowser }, () => {
 
   /** Each test has an account, and so a list, of its own. */
   async function openList(account: string) {
-    const { key, call } = await shared.account(account, { concurrentJobs: 1 })
+    const { key, call } = await shared.account(account, { concurrentJobs: 1, queuedJobs: 1000 })
     const client = createConsoleClient(shared.url, key)
     return {
       ...{ client, call },
@@ -192,6 +192,9 @@ describe('the list of jobs', { skip: withoutBrowser }, () => {
     await console.click(strip.getByRole('button', { name: 'Stop' }))
     await strip.waitFor({ state: 'detached' })
     console.assertClean()
+    // It would keep a worker from the tests behind this one.
+    await call(`/api/v2/jobs/${running}/cancel`, { method: 'POST' })
+    await client.untilStatus(running, 'canceled')
   })
 
   test('a job leads to its batch: how far all are, what was refused, an archive of what they made, and an end to the rest', async () => {
