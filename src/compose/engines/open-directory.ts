@@ -152,12 +152,8 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
           // The built-in engine loads nothing, and workers that joined do not hear what theirs should.
           const isResident = engines.some((each) => each.id === engineId && each.isResident === true)
           if (isResident || keyIdOf(engineId) !== null) return null
-          const own =
-            fleet
-              .engines()
-              .find(({ id }) => id === engineId)
-              ?.catalog() ?? null
-          return own ?? followed?.list().find(({ status }) => status.id === engineId)?.catalog ?? null
+          const own = fleet.engines().find(({ id }) => id === engineId)
+          return own?.catalog() ?? followed?.list().find(({ status }) => status.id === engineId)?.catalog ?? null
         },
         follow: async () => followed?.refresh(),
         async [Symbol.asyncDispose]() {

@@ -115,9 +115,8 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
     ])
     const ours = new Set(leaves.filter((_leaf, index) => copied[index]).map(({ holder, key }) => holder[key]))
     const left = paths.all.flatMap((path) => addressesAt(document, path)).filter(({ value }) => !ours.has(value))
-    const isChanged = copied.includes(true)
     return {
-      body: isChanged ? Buffer.from(stringifyLosslessJson(document)) : body,
+      body: copied.includes(true) ? Buffer.from(stringifyLosslessJson(document)) : body,
       hasForeignUrls: left.some(({ value }) => !String(value).startsWith(request.baseUrl)),
     }
   }

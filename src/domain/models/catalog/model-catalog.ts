@@ -174,7 +174,7 @@ export interface CataloguedModel extends JudgedModel {
 }
 
 /** A model that goes on with conversations in place of another, under the provider's own name of that. */
-export interface ChatAlternate extends JudgedModel {
+interface ChatAlternate extends JudgedModel {
   readonly sentName: string
 }
 
