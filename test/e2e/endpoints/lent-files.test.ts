@@ -11,18 +11,6 @@ import { card } from '../../support/endpoints/card.ts'
 import { startHttpFake } from '../../support/providers/http-fake.ts'
 
 const TEXT = node('FakeFile', { text: 'plain ', filename: 'note.txt', content_type: 'text/plain' })
-const GRAPH_TEXT = {
-  text: '{"1": {"class_type": "FakeSave"}}',
-  filename: 'graph.json',
-  content_type: 'application/json',
-}
-const _HIDING = {
-  '1': node('FakeLog', { text: 'hiddenmark is printed\n', times: 3 }),
-  '2': TEXT,
-  '3': node('FakeFile', GRAPH_TEXT),
-  '4': node('FakeValue', { value: 'shown' }),
-  '5': node('FakeSampler', { steps: 3 }),
-}
 
 test('the files of such a run are stored without the workflow that the engine writes into them', async () => {
   const overrides = { engine: undefined } as object
