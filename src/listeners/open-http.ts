@@ -196,7 +196,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
       ...worker,
       operator,
     ],
-    ...[createDocs({ gate, document: spec.document, home, others }), ...optional],
+    ...[createDocs({ gate, document: spec.shown, home, others }), ...optional],
   ]
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
   const serverOptions = {

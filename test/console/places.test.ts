@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { ADMIN_TOKEN, startShared } from '../support/app/start-shared.ts'
+import { assertAccessible } from '../support/browser/axe.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
 import { createMouse } from '../support/browser/hand.ts'
@@ -75,6 +76,23 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     assert.ok(await page.locator('nav input').isVisible())
     assert.ok(await page.evaluate("Math.abs(document.querySelector('nav').getBoundingClientRect().top) < 2"))
     watched.assertClean()
+  })
+
+  test('a request of the reference is sent from its page, as its example or as somebody changed it', async () => {
+    await using watched = await browser.open()
+    const { page } = watched
+    await page.goto(`${app.url}/docs`)
+    const list = page.locator('section#listJobs')
+    await list.getByRole('button', { name: 'Try it' }).click()
+    await list.getByLabel('limit').fill('1')
+    await list.getByRole('button', { name: 'Send' }).click()
+    await list.getByText(/^200 OK\s+\{\s+"jobs"/).waitFor()
+    const submit = page.locator('section#postJobs')
+    await submit.getByRole('button', { name: 'Try it' }).click()
+    await submit.getByLabel('body').fill('{"workflow": {}}')
+    await submit.getByRole('button', { name: 'Send' }).click()
+    await submit.getByText(/^422 [^{]+\{\s+"error": \{\s+"code": "invalid_workflow"/).waitFor()
+    await assertAccessible(page, 'the reference')
   })
 
   test('what only one process knows says so: bars since its start, and the log of an engine that another drives', async () => {

@@ -33,6 +33,45 @@ test('its policy allows its own style and script and nothing else', async () => 
   assert.doesNotMatch(policy, /unsafe|\*|http/)
 })
 
+test('each operation has samples in three languages, and an answer where the document has an example', async () => {
+  await using service = await startSurface({ token: 'right-token' })
+  const { text } = await call(service.url, '/docs')
+  const sectionOf = (id: string) => new RegExp(`<section id="${id}"[^]*?</section>`).exec(text)?.[0] ?? assert.fail(id)
+  const spec = (await call(service.url, '/docs/openapi.json')).json
+  const ids = Object.values(spec.paths).flatMap((item) =>
+    Object.values(item as object).map(({ operationId }) => operationId as string),
+  )
+  for (const id of ids)
+    for (const label of ['curl', 'TypeScript', 'Python'])
+      assert.ok(sectionOf(id).includes(`<summary>${label}</summary>`), `${id} ${label}`)
+  const batch = sectionOf('getBatch')
+  assert.match(batch, /curl http:\/\/127\.0\.0\.1:\d+\/api\/v2\/batches\/[0-9a-f-]{36} /)
+  assert.match(batch, /Authorization: Bearer \$ATELIER_TOKEN/)
+  assert.match(batch, /import \{ connect, getBatch \} from &#39;atelier\/client&#39;/)
+  assert.match(batch, /client\.get_batch\(id=&quot;[0-9a-f-]{36}&quot;\)/)
+  assert.match(batch, /<summary>Answer<\/summary><pre tabindex="0">200\n\{/)
+  assert.ok(!text.includes('right-token'))
+})
+
+test('requests can be sent from the page where the service is reached at loopback, and nowhere else', async () => {
+  await using near = await startSurface()
+  const page = await call(near.url, '/docs')
+  assert.match(page.text, /data-request="/)
+  assert.match(String(page.headers['content-security-policy']), /; connect-src 'self'; /)
+  await using far = await startSurface({ gate: { publicUrl: 'https://atelier.example.com' } })
+  const other = await call(far.url, '/docs')
+  assert.match(other.text, /https:\/\/atelier\.example\.com\/api\/v2\/health/)
+  assert.doesNotMatch(other.text, /data-request="/)
+  assert.doesNotMatch(String(other.headers['content-security-policy']), /connect-src/)
+})
+
+test('the client for Python is beside the pages', async () => {
+  await using service = await startSurface({ token: 'right-token', gate: { mountPrefix: '/x' } })
+  const { status, headers, text } = await call(service.url, '/x/docs/atelier_client.py')
+  assert.deepEqual([status, headers['content-type']], [200, 'text/x-python; charset=utf-8'])
+  assert.match(text, /^class Client\(/m)
+})
+
 test('the root leads there, and a link on another site may too', async () => {
   await using service = await startSurface({ gate: { mountPrefix: '/x' } })
   const root = await call(service.url, '/x/')

@@ -198,8 +198,9 @@ export function createAdmin(options: AdminOptions): Surface {
     reference: {
       path: '/docs/admin',
       title: 'Admin API',
-      document: spec.document,
+      document: spec.shown,
       examplePath: `${ADMIN_PATH}/overview`,
+      client: 'atelier/client/admin',
       isAtRoot: true,
     },
     allowedMethods: (path) => (path.startsWith(ADMIN_PATH) ? spec.methodsOf(path) : []),

@@ -80,8 +80,9 @@ export function createSurface(parts: SurfaceParts): Surface {
     reference: {
       path: '/docs/builder',
       title: 'Builds and releases',
-      document: spec.document,
+      document: spec.shown,
       examplePath: `${BUILDER_PATH}/builds`,
+      client: 'atelier/client/builds',
     },
     allowedMethods: (path) => (isOurs(path) ? spec.methodsOf(path.slice(mountPrefix.length)) : []),
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),

@@ -62,7 +62,7 @@ export function createSurface({ gate, log, chat, brands }: SurfaceParts): Surfac
     reference: {
       path: '/docs/chat',
       title: 'Models for chat clients',
-      document: spec.document,
+      document: spec.shown,
       examplePath: '/v1/models',
     },
     allowedMethods: (path) => (isOurs(path) ? spec.methodsOf(path.slice(mountPrefix.length)) : []),

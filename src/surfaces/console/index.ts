@@ -98,7 +98,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     reference: {
       path: '/docs/console',
       title: 'Console API',
-      document: spec.document,
+      document: spec.shown,
       examplePath: `${CONSOLE_API}/session`,
     },
     home: () => (files.current() === null ? null : CONSOLE_PATH),

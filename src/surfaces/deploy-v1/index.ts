@@ -47,8 +47,9 @@ export function createSurface(parts: SurfaceParts): Surface {
     reference: {
       path: '/docs/deploy',
       title: 'Deployments on releases',
-      document: spec.document,
+      document: spec.shown,
       examplePath: `${DEPLOY_PATH}/deployments`,
+      client: 'atelier/client/deployments',
     },
     allowedMethods: (path) => (isOurs(path) ? spec.methodsOf(path.slice(mountPrefix.length)) : []),
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),

@@ -4,16 +4,19 @@
  */
 import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
+import { type Document, type Operation, readOperations } from '../../../lib/openapi/operations.ts'
+import { JSON_TEXT, toLiteral } from '../../../lib/openapi/sample-text.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { type DocumentNode, sendPage } from '../kit/docs-page.ts'
+import { type DocumentNode, type ShownOperation, sendPage } from '../kit/docs/docs-page.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/routes.ts'
 import { mount, type Reference, type Surface } from '../kit/surface.ts'
+import { type SampledApi, toSamples } from './samples.ts'
 
 interface DocsOptions {
   readonly gate: Pick<Gate, 'mountPrefix'>
   /** The contract of the jobs, where the root leads. */
-  readonly document: object
+  document(): object
   readonly others?: readonly Reference[]
   /** Where the root leads instead; null: to the reference. */
   readonly home?: () => string | null
@@ -28,6 +31,7 @@ const JOBS_PAGE = {
   path: '/docs',
   title: 'Jobs API v2',
   examplePath: '/api/v2/health',
+  client: 'atelier/client',
 }
 
 export function createDocs({ gate, document, others = [], home = () => null }: DocsOptions): Surface {
@@ -38,17 +42,22 @@ export function createDocs({ gate, document, others = [], home = () => null }: D
       const rest = pages.filter((other) => other !== page)
       const apiOf = ({ origin, mountPrefix }: ServiceAddress) =>
         page.isAtRoot === true ? origin : origin + mountPrefix
+      const describe = describeOnce(page)
       app.get(page.path, PUBLIC_PAGE, (request, reply) => {
         const address = serviceAddressOf(request)
         const docsUrl = address.origin + address.mountPrefix
-        return sendPage(reply, page.document as DocumentNode, {
+        const { document, more } = describe(apiOf(address), docsUrl)
+        return sendPage(reply, document, {
           documentUrl: docsUrl + page.path + DOCUMENT,
           exampleUrl: apiOf(address) + page.examplePath,
           others: rest.map(({ path, title }) => ({ url: docsUrl + path, title })),
+          more,
+          // Whoever is at another machine has a console, and a token that belongs into no page.
+          isTryable: isLoopback(address.origin),
         })
       })
       app.get(page.path + DOCUMENT, PUBLIC_PAGE, (request, reply) => {
-        const text = JSON.stringify({ ...page.document, servers: [{ url: apiOf(serviceAddressOf(request)) }] })
+        const text = JSON.stringify({ ...page.document(), servers: [{ url: apiOf(serviceAddressOf(request)) }] })
         return reply.header('Content-Type', 'application/json').send(Buffer.from(text))
       })
     }
@@ -72,4 +81,56 @@ export function createDocs({ gate, document, others = [], home = () => null }: D
     register: (app) => mount(app, gate.mountPrefix, register),
     allowedMethods: (path) => (paths.includes(path) ? ['GET', 'HEAD'] : []),
   }
+}
+
+interface Described {
+  readonly document: DocumentNode
+  readonly more: ReadonlyMap<string, ShownOperation>
+}
+
+/** Read at the first visit: a service that nobody reads about needs none of it. */
+function describeOnce({ document: read, client }: Reference): (baseUrl: string, docsUrl: string) => Described {
+  let known: { readonly document: object; readonly operations: readonly Operation[] } | null = null
+  return (baseUrl, docsUrl) => {
+    if (known === null) {
+      const document = read()
+      known = { document, operations: readOperations(document as Document) }
+    }
+    const { security = [] } = known.document as { readonly security?: readonly object[] }
+    const api = {
+      ...{ baseUrl, door: client ?? null, pythonUrl: docsUrl + PYTHON_CLIENT },
+      needsCredentials: security.length > 0,
+    }
+    return {
+      document: known.document as DocumentNode,
+      more: new Map(known.operations.map((operation) => [operation.name, toShown(operation, api)])),
+    }
+  }
+}
+
+function toShown(operation: Operation, api: SampledApi): ShownOperation {
+  const { method, path, arguments: args, body, answer } = operation
+  // A map takes several parts of an address.
+  const asked = args.filter(({ schema }) => schema.type !== 'object')
+  const named = (place: string) => asked.filter((each) => each.in === place)
+  const isText = body !== null && /json|text/.test(body.types[0])
+  return {
+    samples: toSamples(operation, api),
+    answer: answer === null ? null : `${answer.status}\n${toText(answer.example)}`,
+    request: JSON.stringify({
+      ...{ method, path, base: api.baseUrl, needsToken: api.needsCredentials },
+      arguments: asked.map(({ name, example }) => ({ name, value: toText(example ?? '') })),
+      query: named('query').map(({ name }) => name),
+      headers: Object.fromEntries(named('header').map(({ name, wire }) => [name, wire])),
+      body: isText ? toText(body.example ?? '') : null,
+      bodyType: body?.types[0] ?? '',
+    }),
+  }
+}
+
+const toText = (value: unknown) => (typeof value === 'string' ? value : toLiteral(value, JSON_TEXT))
+
+function isLoopback(origin: string): boolean {
+  const { hostname } = new URL(origin)
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
 }

@@ -77,7 +77,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     reference: {
       path: '/docs/images',
       title: 'Endpoints as image models',
-      document: spec.document,
+      document: spec.shown,
       examplePath: MODELS_PATH,
     },
     allowedMethods: (path) => (isOurs(path) ? spec.methodsOf(path.slice(mountPrefix.length)) : []),

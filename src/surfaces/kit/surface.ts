@@ -50,10 +50,12 @@ export interface Reference {
   /** Of the page: `/docs` or below it. */
   readonly path: string
   readonly title: string
-  /** An OpenAPI document. */
-  readonly document: object
+  /** An OpenAPI document with its examples. */
+  document(): object
   /** A first thing to try: a path of the contract. */
   readonly examplePath: string
+  /** The module of the client for it, as programs import it; left out: it has none. */
+  readonly client?: string
   /** Its paths begin at the root of the host, whatever the mount; left out: they are mounted. */
   readonly isAtRoot?: boolean
 }

@@ -106,7 +106,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     reference: {
       path: '/docs/legacy-v1',
       title: 'Legacy v1 API',
-      document: loadContract(parts).document,
+      document: loadContract(parts).shown,
       examplePath: '/api/features',
     },
     allowedMethods,

@@ -63,7 +63,7 @@ export function createSurface({ gate, log, partner }: SurfaceParts): Surface {
     reference: {
       path: '/docs/partner-nodes',
       title: 'Partner nodes',
-      document: spec.document,
+      document: spec.shown,
       examplePath: `${PROXY_PATH}/openapi.json`,
     },
     allowedMethods: methodsOf,

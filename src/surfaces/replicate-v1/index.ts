@@ -70,7 +70,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     reference: {
       path: '/docs/replicate',
       title: 'Endpoints as Replicate models',
-      document: spec.document,
+      document: spec.shown,
       examplePath: PREDICTIONS,
     },
     allowedMethods: (path) => (isOurs(path) ? spec.methodsOf(path.slice(mountPrefix.length)) : []),

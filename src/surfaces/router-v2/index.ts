@@ -117,8 +117,9 @@ export function createRouterV2(options: RouterV2Options): Surface {
     reference: {
       path: '/docs/router',
       title: 'Model Router',
-      document: spec.document,
+      document: spec.shown,
       examplePath: MODELS_PATH,
+      client: 'atelier/client/router',
     },
     allowedMethods: methodsOf,
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),

@@ -105,7 +105,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     reference: {
       path: '/docs/share',
       title: 'Shared pages of endpoints',
-      document: spec.document,
+      document: spec.shown,
       examplePath: `${SHARE_PATH}/openapi.json`,
     },
     openStreams: () => streams.openStreams(),

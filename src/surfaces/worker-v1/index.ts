@@ -139,7 +139,7 @@ export function createWorkerSurface(options: WorkerSurfaceOptions): Surface {
     reference: {
       path: '/docs/worker',
       title: 'Worker protocol',
-      document: spec.document,
+      document: spec.shown,
       examplePath: `${WORKER_PATH}/hello`,
     },
     gauges: [{ name: 'atelier_worker_sockets', help: 'Live connections of joined workers.', read: () => live.count() }],

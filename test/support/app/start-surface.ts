@@ -92,7 +92,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     },
     metrics: { contentType: 'text/plain; version=0.0.4', render: async () => 'atelier_up 1\n' },
   })
-  const docs = createDocs({ gate, document: spec.document })
+  const docs = createDocs({ gate, document: spec.shown })
   const surfaces = [api, operator, docs]
   const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces, ...options.server })
   return { url: server.url, server, api, jobs, [Symbol.asyncDispose]: server.close }

@@ -15,7 +15,7 @@ import { type FindServedRelease, findServed } from '../../../domain/endpoints/re
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
-import { type DocumentNode, sendPage } from '../../kit/docs-page.ts'
+import { type DocumentNode, sendPage } from '../../kit/docs/docs-page.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { readFlag, readNumber, readParameters, sendJson } from '../../kit/request.ts'
 import type { ContextOf, RequestContext } from '../jobs-operation.ts'

@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
+import { type Examples, readExamples, withExamples } from '../../../../lib/openapi/examples.ts'
 import { compileMethods, type MethodsOf, type PathMethods } from '../guards/routes.ts'
 import { DEFAULT_BRANDS } from '../request.ts'
 
@@ -119,6 +120,8 @@ interface OpenApiDocument {
 
 export interface ServedDocument {
   readonly document: OpenApiDocument
+  /** The same with its examples, which are read when this is first called. */
+  shown(): OpenApiDocument
   readonly paths: readonly PathMethods[]
   /** The document as text, with this base as its only server. */
   textFor(baseUrl: string): string
@@ -146,12 +149,18 @@ export function loadOpenApi(source: URL, options: LoadOptions): ServedDocument {
   const document = withSecurity({ ...whole, paths: Object.fromEntries(existing) }, options)
   const paths = toPaths(document)
   const texts = new BoundedMap<string, string>(TEXTS_MAX)
+  let examples: Examples | null = null
+  const shown = () => {
+    examples ??= readExamples(source)
+    return withExamples(document, examples)
+  }
   return {
     document,
+    shown,
     textFor(baseUrl) {
       const known = texts.get(baseUrl)
       if (known !== undefined) return known
-      const text = JSON.stringify({ ...document, servers: [{ url: baseUrl }] })
+      const text = JSON.stringify({ ...shown(), servers: [{ url: baseUrl }] })
       texts.set(baseUrl, text)
       return text
     },

@@ -1,9 +1,10 @@
 /**
- * An API reference as one page, made from its OpenAPI document on the server: no request to anywhere, and one short script of our own, for
- * the search; everything else works without it. What the document says is shown as text, never as markup.
+ * An API reference as one page, made from its OpenAPI document on the server: nothing to fetch, and one short script of our own, for the
+ * search and, where it is allowed, for trying requests; everything else works without it. What the document says is shown as text, never
+ * as markup.
  */
-import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
+import { POLICY, SEARCH, STYLE, TRY, TRY_POLICY } from './page-parts.ts'
 
 interface Route {
   readonly method: string
@@ -18,16 +19,29 @@ interface PageOptions {
   readonly exampleUrl?: string
   /** Other pages, by their title. */
   readonly others: readonly { readonly url: string; readonly title: string }[]
+  /** What is shown of an operation beside its document, by its id. */
+  readonly more?: ReadonlyMap<string, ShownOperation>
+  /** Requests can be sent from the page. */
+  readonly isTryable?: boolean
+}
+
+export interface ShownOperation {
+  readonly samples: readonly { readonly label: string; readonly source: string }[]
+  /** An answer to the samples, as text. */
+  readonly answer: string | null
+  /** For the form, as JSON. */
+  readonly request: string
 }
 
 export function sendPage(reply: FastifyReply, document: DocumentNode, options: PageOptions): FastifyReply {
   return reply
-    .header('Content-Security-Policy', POLICY)
+    .header('Content-Security-Policy', options.isTryable === true ? TRY_POLICY : POLICY)
     .header('Content-Type', 'text/html; charset=utf-8')
     .send(renderPage(document, options))
 }
 
-export function renderPage(document: DocumentNode, { documentUrl, exampleUrl, others }: PageOptions): string {
+export function renderPage(document: DocumentNode, options: PageOptions): string {
+  const { documentUrl, exampleUrl, others, isTryable = false } = options
   const { info } = document
   const routes = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]): Route => ({ method, path, operation })),
@@ -38,7 +52,7 @@ export function renderPage(document: DocumentNode, { documentUrl, exampleUrl, ot
     const { name, description } = section
     const own = routes.filter(({ operation }) => tags.length === 0 || operation.tags?.includes(name) === true)
     const about = description === undefined ? '' : `<p class="dim">${toInlineHtml(description)}</p>`
-    return `<h2>${escapeHtml(name)}</h2>${about}${own.map((route) => renderRoute(route, document)).join('')}`
+    return `<h2>${escapeHtml(name)}</h2>${about}${own.map((route) => renderRoute(route, document, options)).join('')}`
   })
   const links = [{ url: documentUrl, title: 'openapi.json' }, ...others]
   return `<!doctype html>
@@ -51,7 +65,7 @@ ${links.map(({ url, title }) => `<a href="${escapeHtml(url)}">${escapeHtml(title
 <p>${toInlineHtml(info.description ?? '')}</p>
 ${exampleUrl === undefined ? '' : `<pre>curl ${escapeHtml(exampleUrl)}</pre>`}
 ${sections.join('')}<h2 id="schemas">Schemas</h2>${renderSchemas(document)}
-</main><script>${SEARCH}</script></body></html>
+</main><script>${isTryable ? TRY : SEARCH}</script></body></html>
 `
 }
 
@@ -59,17 +73,28 @@ function renderEntry({ method, path, operation }: Route): string {
   return `<li><a href="#${escapeHtml(operation.operationId)}">${method.toUpperCase()} ${escapeHtml(path)}</a></li>`
 }
 
-function renderRoute({ method, path, operation }: Route, document: DocumentNode): string {
+function renderRoute({ method, path, operation }: Route, document: DocumentNode, options: PageOptions): string {
+  const more = options.more?.get(operation.operationId)
+  const form = options.isTryable === true && more !== undefined ? ` data-request="${escapeHtml(more.request)}"` : ''
   const about = operation.description === undefined ? '' : `<p>${toInlineHtml(operation.description)}</p>`
-  return `<section id="${escapeHtml(operation.operationId)}"><h3><span class="verb ${method}">${method.toUpperCase()}</span>
+  return `<section id="${escapeHtml(operation.operationId)}"${form}><h3><span class="verb ${method}">${method.toUpperCase()}</span>
 <code>${escapeHtml(path)}</code></h3><p><strong>${escapeHtml(operation.summary ?? '')}</strong></p>${about}
-${renderSamples(operation)}${renderParameters(operation, document)}${renderRequest(operation)}${renderResponses(operation, document)}</section>`
+${renderSamples(operation, more)}${renderParameters(operation, document)}${renderRequest(operation)}${renderResponses(operation, document)}</section>`
 }
 
-function renderSamples({ 'x-codeSamples': samples = [] }: OperationNode): string {
-  return samples
-    .map(({ label, source }) => `<h4>${escapeHtml(label)}</h4><pre tabindex="0">${escapeHtml(source)}</pre>`)
-    .join('')
+/** Those of the document are open; of others the first, and pressing another one closes it. */
+function renderSamples({ operationId, 'x-codeSamples': own = [] }: OperationNode, more?: ShownOperation): string {
+  const told = own.map(
+    ({ label, source }) => `<h4>${escapeHtml(label)}</h4><pre tabindex="0">${escapeHtml(source)}</pre>`,
+  )
+  const folded = (more?.samples ?? []).map(
+    ({ label, source }, at) =>
+      `<details name="${escapeHtml(operationId)}"${at === 0 ? ' open' : ''}><summary>${escapeHtml(label)}</summary><pre tabindex="0">${escapeHtml(source)}</pre></details>`,
+  )
+  const answer = more?.answer ?? null
+  const shown =
+    answer === null ? '' : `<details><summary>Answer</summary><pre tabindex="0">${escapeHtml(answer)}</pre></details>`
+  return told.join('') + folded.join('') + shown
 }
 
 function renderParameters({ parameters = [] }: OperationNode, { components }: DocumentNode): string {
@@ -117,65 +142,6 @@ function renderSchemas({ components: { schemas } }: DocumentNode): string {
     .map(([name, schema]) => renderSchema(name, schemas[`Nullable${name}`] ?? schema))
     .join('')
 }
-
-/** The page's look. It stands in the page itself, so that nothing has to be fetched. */
-const STYLE = `
-:root{color-scheme:light dark;--line:light-dark(#d8dce2,#343a44);--soft:light-dark(#f4f6f8,#1c2027);--dim:light-dark(#5b6470,#9aa4b2)}
-*{box-sizing:border-box}
-body{margin:0;font:16px/1.55 system-ui,sans-serif;background:light-dark(#fff,#14171c);color:light-dark(#1b1f24,#e6e9ee)}
-main{max-width:62rem;margin:0 auto;padding:2rem 1.25rem 5rem;min-width:0}
-nav{padding:1rem 1.25rem;font-size:.85rem;border-bottom:1px solid var(--line)}nav ul{list-style:none;margin:.6rem 0;padding:0;max-height:40vh;overflow:auto}
-nav li{padding:.1rem 0;overflow-wrap:anywhere}nav input{width:100%;font:inherit;padding:.4rem .6rem;border:1px solid var(--line);border-radius:4px;background:var(--soft);color:inherit}
-nav p:empty{display:none}[hidden]{display:none!important}section{scroll-margin-top:1rem}
-@media (min-width:64rem){body{display:grid;grid-template-columns:21rem minmax(0,1fr)}
-nav{position:sticky;top:0;height:100vh;overflow:auto;border-bottom:0;border-right:1px solid var(--line)}nav ul{max-height:none;overflow:visible}}
-h1{font-size:1.9rem;margin:0 0 .25rem}h2{margin:3rem 0 .5rem;border-bottom:1px solid var(--line);padding-bottom:.3rem}
-h3{margin:2.2rem 0 .3rem;font-size:1.05rem}h4{margin:1rem 0 .2rem;font-size:.85rem;color:var(--dim)}
-p{margin:.4rem 0}a{color:light-dark(#0b5cad,#7db8ff)}
-code,pre{font:.87em/1.5 ui-monospace,monospace;background:var(--soft);border-radius:4px}
-code{padding:.1em .3em}pre{padding:.8rem 1rem;overflow-x:auto}
-.verb{display:inline-block;min-width:4.2rem;font:600 .8rem ui-monospace,monospace;padding:.2rem .4rem;border-radius:4px;color:#fff;text-align:center}
-.get{background:#1f6feb}.post{background:#1a7f37}.delete{background:#b3261e}.head{background:#6e7781}
-table{border-collapse:collapse;width:100%;margin:.3rem 0 .8rem;font-size:.92rem}
-th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line)}
-th{color:var(--dim);font-weight:500}.dim{color:var(--dim)}
-`
-
-/** Shows the operations whose texts hold every word that was typed; `/` goes to the field, Escape empties it. */
-const SEARCH = `
-const field = document.querySelector('nav input')
-const status = document.querySelector('nav [role=status]')
-const rows = [...document.querySelectorAll('nav li')].map((entry) => {
-  const section = document.getElementById(decodeURIComponent(entry.firstChild.hash.slice(1)))
-  return { entry, section, text: section.textContent.toLowerCase() }
-})
-function search() {
-  const words = field.value.toLowerCase().split(/\\s+/).filter((word) => word !== '')
-  let count = 0
-  for (const { entry, section, text } of rows) {
-    const isFound = words.every((word) => text.includes(word))
-    entry.hidden = section.hidden = !isFound
-    if (isFound) count++
-  }
-  status.textContent = words.length === 0 ? '' : count + ' of ' + rows.length
-}
-field.hidden = false
-field.addEventListener('input', search)
-addEventListener('keydown', (event) => {
-  if (event.key === '/' && event.target !== field) {
-    event.preventDefault()
-    field.focus()
-  }
-  if (event.key === 'Escape' && event.target === field) {
-    field.value = ''
-    search()
-  }
-})
-`
-
-// Only our own style and script, known by their digests; no image, no frame, no form.
-const digest = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-const POLICY = `default-src 'none'; style-src ${digest(STYLE)}; script-src ${digest(SEARCH)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 /** Schemas as readable tables: one row per member, with type, limits and meaning. */
 function renderSchema(name: string, schema: SchemaNode): string {
