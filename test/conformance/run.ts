@@ -31,7 +31,9 @@ export async function runConformance(service: ServiceUnderTest, options: RunOpti
 
   async function send(path: string, sent: CallOptions): Promise<Answer> {
     requests++
-    return call(service.url, path, { ...sent, agent })
+    return call(service.url, path, { ...sent, agent }).catch((error: Error) => {
+      throw new Error(`${sent.method ?? 'GET'} ${path}: ${error.message}`, { cause: error })
+    })
   }
   const tell = (key: string, example: string) => {
     if (!findings.has(key)) findings.set(key, `${key}\n    ${example}`)

@@ -53,7 +53,7 @@ const MALFORMED_ADMIN = ['invalid_request', 'invalid_field']
 const EXPLAINED_BUILDER = /^cursor |^snapshot must be|^workflow (must be|has no nodes)/
 const EXPLAINED_DEPLOY = /^after |^min and max must be|^give one change/
 const EXPLAINED_ADMIN =
-  /^weights (or a|names|cannot)|^workflow (needs|has no|is no|must be a graph)|^not_before (must be in|is too far)|^move needs|^only_waiting is for|^priority must be given|^filter\.like must be the id|^name (must (be left out|name the)|names no pool)|^tier must be one of|^value must |^time_zone must |^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|^id is taken|names no account|not metered|^tz must be the name of|^(from|to) must (be a date|lie before)|^a period has at most|out of bounds|lie in the future|is not a valid pair of metadata|metadata filters are allowed/
+  /^weights (or a|names|cannot|are for a)|^workflow (needs|has no|is no|must be a graph)|^not_before (must be in|is too far)|^move needs|^only_waiting is for|^priority must be given|^filter\.like must be the id|^name (must (be left out|name the)|names no pool)|^tier must be one of|^value must |^time_zone must |^(limit_usd|raise\.usd) must be more|^raise\.until must|^name cannot be added|^id is taken|names no account|not metered|^tz must be the name of|^(from|to) must (be a date|lie before)|^a period has at most|out of bounds|lie in the future|is not a valid pair of metadata|metadata filters are allowed/
 
 export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTest> {
   const engine = createFakeEngine()

@@ -40,7 +40,7 @@ async function countLabels({ url }: Pick<SpawnedServer, 'url'>): Promise<readonl
   for (let cursor = ''; ; ) {
     const { json } = await call(url, `/api/v2/jobs?limit=100${cursor}`)
     for (const { metadata } of json.jobs) counts.set(metadata.each, (counts.get(metadata.each) ?? 0) + 1)
-    if (json.next_cursor === null) return [...counts.values()]
+    if (!json.has_more) return [...counts.values()]
     cursor = `&cursor=${json.next_cursor}`
   }
 }
@@ -65,8 +65,10 @@ test('a service with a folder of its own that is killed again and again runs eac
   const folder = await mkdtemp(path.join(tmpdir(), 'atelier-bulk-'))
   const flags = ['--data-dir', folder, '--max-queue', '100000', '--log-level', 'error']
   const random = seededRandom(41)
+  await using servers = new AsyncDisposableStack()
+  const start = async () => servers.use(await spawnServer(flags))
   try {
-    let server = await spawnServer(flags)
+    let server = await start()
     await submitAll(server)
     const { id } = await send(server, '/bulk-actions', { action: 'rerun', filter: { status: 'succeeded' } })
     let kills = 0
@@ -79,7 +81,7 @@ test('a service with a folder of its own that is killed again and again runs eac
         return now.done >= until || now.state !== 'working'
       })
       await server.killNow()
-      server = await spawnServer(flags)
+      server = await start()
     }
     await assertOnce(server, id)
     await server.terminate()
@@ -90,9 +92,10 @@ test('a service with a folder of its own that is killed again and again runs eac
 })
 
 test('processes on one database that are killed while they share the work run each job again once', async (context) => {
-  await using processes = await openRoleProcesses(['--max-queue', '100000'])
+  await using processes = await openRoleProcesses([])
+  const flags = ['--max-queue', '100000']
   const worker = await processes.worker()
-  const apis = [await processes.api(), await processes.api()]
+  const apis = [await processes.api(flags), await processes.api(flags)]
   const [first] = apis
   const body = JSON.stringify({ workflow: GRAPH })
   await waitUntil(
@@ -114,7 +117,7 @@ test('processes on one database that are killed while they share the work run ea
       await apis[at].killNow()
       // Nobody waits for the lease of the dead: the key of each submit alone has to hold.
       await client.query('UPDATE bulk_action SET held_until = NULL')
-      apis[at] = await processes.api()
+      apis[at] = await processes.api(flags)
     }
     await assertOnce(apis[0], id)
     context.diagnostic(`${kills} kills`)

@@ -47,6 +47,14 @@ export function call(
     },
   )
   outgoing.on('error', reject)
+  // Of a DELETE the client would send the body without saying how long it is.
+  if (
+    method === 'DELETE' &&
+    body !== undefined &&
+    !outgoing.hasHeader('content-length') &&
+    !outgoing.hasHeader('transfer-encoding')
+  )
+    outgoing.setHeader('content-length', Buffer.byteLength(body))
   outgoing.end(body)
   return promise
 }
