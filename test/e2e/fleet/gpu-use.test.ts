@@ -5,6 +5,7 @@ import { type FleetApp, pictureGraph, startFleetApp } from '../../support/app/fl
 import { ADMIN_TOKEN } from '../../support/app/join-worker.ts'
 import { call } from '../../support/clients/call.ts'
 import { createConsoleClient } from '../../support/clients/console-client.ts'
+import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const PERIOD = 'from=2020-01-01&to=2021-01-01'
@@ -58,7 +59,8 @@ for (const isJoined of [false, true]) {
     })
 
     test('counts each attempt, also one that is canceled or fails', async () => {
-      await using app = await startFleetApp({ isJoined, servers: [{ nodeMs: 20 }] })
+      const bounds = shortBounds('vanishedMs')
+      await using app = await startFleetApp({ isJoined, servers: [{ nodeMs: 20 }], bounds })
       const [fake] = app.fakes
       fake.hold('running')
       const canceled = await app.submit(pictureGraph(2))
