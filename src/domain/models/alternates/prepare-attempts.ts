@@ -1,10 +1,5 @@
 /** From those who may serve a call to its plan: each with the input in its own form and what it may cost, in the order to be tried. */
-import {
-  isJsonObject,
-  type JsonObject,
-  parseLosslessJson,
-  stringifyLosslessJson,
-} from '../../../../lib/json/lossless-json.ts'
+import { replaceText } from '../../../../lib/json/replace-text.ts'
 import type { OpenedModel } from '../access/own-models.ts'
 import { type CallPlan, MAX_ATTEMPTS, type PlannedAttempt } from '../calls/call-plan.ts'
 import type { JsonRecord, Model } from '../catalog/model.ts'
@@ -100,9 +95,7 @@ function renameFor({ checkInput }: Pick<Candidate, 'checkInput'>, model: string,
   const input = { ...given.input, model }
   const failures = checkInput(input)
   if (failures.length > 0) return { failures }
-  const document = parseLosslessJson(given.body.toString('utf8'))
-  const fields: JsonObject = isJsonObject(document) ? document : {}
-  return { body: Buffer.from(stringifyLosslessJson({ ...fields, model })), input, dropped: [] }
+  return { body: replaceText(given.body, 'model', model), input, dropped: [] }
 }
 
 interface TranslatedInput extends Given {
