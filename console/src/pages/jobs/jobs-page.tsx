@@ -1,7 +1,7 @@
 /** Every job of the account: filters in the address, rows that stay in place, one to peek at, many to act on. */
-import { useCallback, useState } from 'preact/hooks'
+import { useCallback, useMemo, useState } from 'preact/hooks'
 import type { BulkChoice, BulkKind } from '../../api/bulk.ts'
-import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../api/filter.ts'
+import { describeFilter, isEmptyFilter, type JobFilter, readFilter, writeFilter } from '../../api/filter.ts'
 import { zipHref } from '../../api/jobs.ts'
 import { FailureReasons } from '../../components/many/failure-reasons.tsx'
 import { ManyDialog } from '../../components/many/many-deeds.tsx'
@@ -12,7 +12,7 @@ import { showToast, Words } from '../../components/text.tsx'
 import { useKeys } from '../../keys/keys.ts'
 import { BASE, hrefOf, navigate, query, setQuery } from '../../routes.ts'
 import { cancelOne } from '../../state/deeds.ts'
-import { jobOf } from '../../state/live/live.ts'
+import { peekJob } from '../../state/live/live.ts'
 import { rememberList } from '../../state/visited-list.ts'
 import { plural } from '../../text/format.ts'
 import { FilterBar } from './filter-bar.tsx'
@@ -49,15 +49,7 @@ export function JobsPage() {
       <h1 class="unseen">Jobs</h1>
       <FilterBar filter={filter} counts={source.counts.value} />
       <ManyStrip scope="own" />
-      {isReady.value && (
-        <FailureReasons
-          scope="own"
-          jobs={rows.flatMap((id) => jobOf(id) ?? [])}
-          hasMore={cursor !== null}
-          base="/jobs"
-          filter={filterWords(filter)}
-        />
-      )}
+      {filter.statuses.includes('failed') && <Reasons rows={rows} hasMore={cursor !== null} filter={filter} />}
       {error.value !== null && !isReady.value && <ErrorBox error={error.value} onRetry={source.refresh} />}
       {error.value !== null && isReady.value && (
         <p class="stale-line" role="status">
@@ -99,6 +91,28 @@ export function JobsPage() {
         />
       )}
     </section>
+  )
+}
+
+const LOOKED_AT = 1000
+
+interface ReasonsProps {
+  readonly rows: readonly string[]
+  readonly hasMore: boolean
+  readonly filter: JobFilter
+}
+
+/** Jobs that failed change no more: they are looked at when the list changes, and not when any job does. */
+function Reasons({ rows, hasMore, filter }: ReasonsProps) {
+  const jobs = useMemo(() => rows.slice(0, LOOKED_AT).flatMap((id) => peekJob(id) ?? []), [rows])
+  return (
+    <FailureReasons
+      scope="own"
+      jobs={jobs}
+      hasMore={hasMore || rows.length > LOOKED_AT}
+      base="/jobs"
+      filter={filterWords(filter)}
+    />
   )
 }
 
@@ -200,7 +214,7 @@ function NoJobs({ filter }: { readonly filter: ReturnType<typeof readFilter> }) 
 
 /** What the job made, as one file. */
 function downloadOne(id: string): void {
-  if ((jobOf(id)?.outputs ?? 0) === 0) return showToast('There is nothing to download: no outputs.')
+  if ((peekJob(id)?.outputs ?? 0) === 0) return showToast('There is nothing to download: no outputs.')
   const link = document.createElement('a')
   link.href = zipHref(BASE, [id])
   link.download = ''

@@ -51,6 +51,11 @@ export function jobOf(id: string): Summary | undefined {
   return book.value.jobs.get(id)
 }
 
+/** As it is known now: whoever asks is not drawn again when it changes. */
+export function peekJob(id: string): Summary | undefined {
+  return book.peek().jobs.get(id)
+}
+
 /** Removed, as far as this page has heard. A job that is merely not known here may well exist. */
 export function isGone(id: string): boolean {
   return book.value.gone.has(id)

@@ -1,6 +1,5 @@
 /** Which jobs something is done to: those that are named, or those that fit a filter, the oldest first and a bounded number of them. */
 import type { Clock } from '../../../../lib/clock.ts'
-import { isUuid } from '../../../../lib/ids.ts'
 import { invalidField } from '../../errors.ts'
 import { toFailureSignature } from '../summaries/failure-signature.ts'
 import type { JobSummary, SummaryFilter, SummaryPage, SummaryScope, SummaryStore } from '../summaries/summary-store.ts'
@@ -36,7 +35,7 @@ export function createSelectJobs({ summaries, clock }: SelectDeps): SelectJobs {
   /** Throws invalid_field. */
   async function narrow(scope: SummaryScope, filter: SummaryFilter, like: string | null): Promise<SummaryFilter> {
     if (like === null) return filter
-    const [found] = isUuid(like) ? await summaries.findMany(scope, [like], clock.now()) : []
+    const [found] = await summaries.findMany(scope, [like], clock.now())
     const error = found?.error ?? null
     if (error === null) throw invalidField('filter.like', 'must be the id of a job that failed')
     const statuses = filter.statuses?.filter((status) => status === 'failed') ?? (['failed'] as const)

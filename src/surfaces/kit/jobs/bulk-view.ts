@@ -14,6 +14,7 @@ export function readBulkWish(body: JsonObject): BulkWish & { readonly isDry: boo
   if (!jobIds.every(isUuid)) throw invalidField('job_ids', 'must be ids of jobs')
   const words = (filter ?? {}) as Readonly<Record<string, string>>
   const { like = null, ...rest } = words
+  if (like !== null && !isUuid(like)) throw invalidField('filter.like', 'must be an id')
   return {
     kind: action as BulkKind,
     isOnlyWaiting: isOnlyWaiting === true,
