@@ -92,7 +92,9 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     await submit.getByLabel('body').fill('{"workflow": {}}')
     await submit.getByRole('button', { name: 'Send' }).click()
     await submit.getByText(/^422 [^{]+\{\s+"error": \{\s+"code": "invalid_workflow"/).waitFor()
-    await assertAccessible(page, 'the reference')
+    await page.goto(`${app.url}/docs/images`)
+    await page.getByRole('button', { name: 'Try it' }).first().click()
+    await assertAccessible(page, 'a page of the reference')
   })
 
   test('what only one process knows says so: bars since its start, and the log of an engine that another drives', async () => {

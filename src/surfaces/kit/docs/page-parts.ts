@@ -18,7 +18,7 @@ p{margin:.4rem 0}a{color:light-dark(#0b5cad,#7db8ff)}
 code,pre{font:.87em/1.5 ui-monospace,monospace;background:var(--soft);border-radius:4px}
 code{padding:.1em .3em}pre{padding:.8rem 1rem;overflow-x:auto}
 .verb{display:inline-block;min-width:4.2rem;font:600 .8rem ui-monospace,monospace;padding:.2rem .4rem;border-radius:4px;color:#fff;text-align:center}
-.get{background:#1f6feb}.post{background:#1a7f37}.delete{background:#b3261e}.head{background:#6e7781}
+.get{background:#1f6feb}.post{background:#1a7f37}.delete{background:#b3261e}.head,.options{background:#6e7781}.patch{background:#9a6700}.put{background:#8250df}
 details{margin:.2rem 0}summary{cursor:pointer;font-size:.85rem;color:var(--dim)}
 .ask{display:grid;gap:.5rem;margin:.6rem 0}.ask label{display:grid;font-size:.85rem;color:var(--dim)}
 .ask input,.ask textarea,button{font:.9em/1.5 ui-monospace,monospace;padding:.3rem .5rem;border:1px solid var(--line);border-radius:4px;background:var(--soft);color:inherit}
