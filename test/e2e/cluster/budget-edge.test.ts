@@ -16,6 +16,7 @@ import {
   startPainter,
   writePainters,
 } from '../../support/providers/painters.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const ADMIN = 'admin-token-of-this-test'
 const CALLS = 50
@@ -67,6 +68,8 @@ describe('two services on one database', () => {
     const { text: key } = (await send(0, '/admin/v1/accounts/payer/keys', ADMIN, { name: 'edge' })).json as {
       text: string
     }
+    // The other process hears of a new key a moment later.
+    await waitUntil(async () => (await send(1, '/api/v2/budgets', key)).status === 200)
     const budget = { name: 'edge', subject: 'account', limit_usd: String(LIMIT / 1_000_000), period: 'month' }
     const { id } = (await send(1, '/api/v2/budgets', key, budget)).json as { id: string }
     const query = '?fallback_provider=false'

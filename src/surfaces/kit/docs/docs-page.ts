@@ -63,7 +63,7 @@ export function renderPage(document: DocumentNode, options: PageOptions): string
 <h1>${escapeHtml(info.title)}</h1><p class="dim">Version ${escapeHtml(info.version)} ·
 ${links.map(({ url, title }) => `<a href="${escapeHtml(url)}">${escapeHtml(title)}</a>`).join(' · ')}</p>
 <p>${toInlineHtml(info.description ?? '')}</p>
-${exampleUrl === undefined ? '' : `<pre>curl ${escapeHtml(exampleUrl)}</pre>`}
+${exampleUrl === undefined ? '' : `<pre tabindex="0">curl ${escapeHtml(exampleUrl)}</pre>`}
 ${sections.join('')}<h2 id="schemas">Schemas</h2>${renderSchemas(document)}
 </main><script>${isTryable ? TRY : SEARCH}</script></body></html>
 `
@@ -156,7 +156,7 @@ function renderBody(schema: SchemaNode): string {
     const about = member.description === undefined ? '' : toInlineHtml(member.description)
     return `<tr><td><code>${escapeHtml(name)}</code>${mark}</td><td>${renderType(member)}</td><td>${about}${renderLimits(member)}</td></tr>`
   })
-  return `<table><thead><tr><th>field</th><th>type</th><th></th></tr></thead><tbody>${rows.join('')}</tbody></table>`
+  return `<table><thead><tr><th>field</th><th>type</th><th>meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`
 }
 
 function renderNested(schema: SchemaNode): readonly string[] {
