@@ -142,6 +142,7 @@ describe('the list of jobs', { skip: withoutBrowser }, () => {
     await page.keyboard.press('Enter')
     await page.getByText('Saved under Views.').waitFor()
     await page.goto(`${shared.url}/console`)
+    await page.getByLabel('Search jobs').waitFor()
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox', { name: 'Command' }).fill('scene 4321')
     await console.click(page.getByRole('option', { name: 'view Scene 4321' }))
