@@ -56,6 +56,23 @@ const SUBMITS: readonly Step[] = [
   },
   { operation: 'cancelBatch', parameters: { id: '$batch' } },
   { operation: 'getBatchOutputs', parameters: { id: '$batch' } },
+  {
+    operation: 'createBulkAction',
+    body: { action: 'download', job_ids: ['$job', '$member'] },
+    keeps: { bulk: ['id'] },
+  },
+  {
+    operation: 'getBulkAction',
+    parameters: { id: '$bulk' },
+    before: async (world) => {
+      const path = `/api/v2/bulk-actions/${world.values.get('bulk')}`
+      await waitUntil(async () => (await ask(world, 'GET', path)).json.ended_at !== null || null)
+    },
+  },
+  { operation: 'listBulkActions' },
+  { operation: 'listBulkActionJobs', parameters: { id: '$bulk', limit: 1 } },
+  { operation: 'getBulkActionOutputs', parameters: { id: '$bulk' } },
+  { operation: 'stopBulkAction', parameters: { id: '$bulk' } },
 ]
 
 const QUEUE: readonly Step[] = [
