@@ -95,6 +95,7 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     await page.goto(`${app.url}/docs/images`)
     await page.getByRole('button', { name: 'Try it' }).first().click()
     await assertAccessible(page, 'a page of the reference')
+    watched.assertClean([/422/])
   })
 
   test('what only one process knows says so: bars since its start, and the log of an engine that another drives', async () => {

@@ -63,6 +63,7 @@ const PUBLIC = [
     '/share',
     '/worker',
   ].flatMap((page) => [`GET /docs${page}`, `GET /docs${page}/openapi.json`]),
+  'GET /docs/atelier_client.py',
 ]
 const EDITOR_PUBLIC = [
   ...['GET /', 'GET /index.html', 'GET /*', 'GET /templates/*', 'GET /user.css'],

@@ -278,6 +278,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
         file_path: null,
       },
       ...{ subfolder: null, tags: '["x"]', created_at: 1, expires_at: null },
+      note: '{"name":"n","contentType":null,"tags":null,"metadata":null,"previewId":null,"isHidden":false}',
     },
   ],
   job: [

@@ -88,10 +88,10 @@ const MOVE = command(
      error = :error, changed_at = :changedAt
    WHERE ${OWN} AND status = 'running'`,
 )
-const EXPIRE = command(
-  'imports.expire',
-  `DELETE FROM asset_import WHERE id IN (SELECT id FROM asset_import WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)`,
-)
+const EXPIRE = command('imports.expire', ({ either }) => {
+  const expired = '(SELECT id FROM asset_import WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)'
+  return `DELETE FROM asset_import WHERE id ${either(`IN ${expired}`, `= ANY (ARRAY${expired})`)}`
+})
 
 export const importStore = defineStore<ImportStore>('imports', {
   create: durable(function* (begun, { maxRunning, aliveSince }) {

@@ -32,6 +32,8 @@ const MAY_BE_WALKED = [
   /^SCAN (released_deployment|revision)( USING .*)?$/,
   // An account and a pool each have one row, and those of the last day are kept.
   /^SCAN fair_share/,
+  // Those that are at work: an account has few at a time.
+  /^SCAN bulk_action USING INDEX bulk_action_working$/,
   // What is paused by hand.
   /^SCAN queue_pause/,
   // Lists that a statement is given.

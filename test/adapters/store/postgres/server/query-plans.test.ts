@@ -32,6 +32,8 @@ const MAY_WALK = [
   /^shares\.sweep$/,
   // The recipes of all accounts, and the accounts themselves.
   /^search\.(all_recipes\w*|labelled_accounts)$/,
+  // Those that are at work, in an index of their own: an account has few at a time.
+  /^bulk\.countWorking$/,
   // Every release that has a folder.
   /^artifacts\.listReady$/,
 ]
