@@ -323,11 +323,13 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       },
       ...{ content_type: 'image/png', size_bytes: 4, hash: HASH, file_path: 'a.png', subfolder: 'sub', created_at: 7 },
       expires_at: 5 * DAY,
+      note: '{"name":null,"contentType":null,"tags":["x"],"metadata":null,"previewId":null,"isHidden":true}',
     },
     {
       ...{ id: 'o2', seq: 22, account_id: 'ann', job_id: DONE, position: null, node_id: null, name: null, type: null },
       ...{ content_type: 'image/png', size_bytes: 6, hash: 'cd'.repeat(32), file_path: 'temp/b.png', subfolder: null },
       ...{ created_at: 8, expires_at: 5 * DAY },
+      note: null,
     },
   ],
   router_call: [

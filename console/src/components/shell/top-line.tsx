@@ -1,5 +1,5 @@
 /** Search, how live the page is, who is here and what is left to spend. */
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
 import { toSearchAddress } from '../../api/filter.ts'
 import { suggest } from '../../api/search.ts'
@@ -99,6 +99,10 @@ function LiveDot() {
 function SearchBox() {
   const field = useRef<HTMLInputElement>(null)
   const { offered, onTyped } = useSuggestions()
+  const searched = path.value === '/jobs' ? (query.value.get('q') ?? '') : ''
+  // Told to the field at every drawing, which would otherwise put back what was searched last.
+  const [typed, setTyped] = useState<string | null>(null)
+  useEffect(() => setTyped(null), [searched])
   useKeys({
     '/': () => {
       field.current?.focus()
@@ -109,6 +113,7 @@ function SearchBox() {
   function submit(event: Event): void {
     event.preventDefault()
     navigate(toSearchAddress(field.current?.value ?? '', '/jobs'))
+    setTyped(null)
     field.current?.blur()
   }
   return (
@@ -119,10 +124,13 @@ function SearchBox() {
         type="search"
         aria-label="Search jobs"
         placeholder="Search jobs: id, scene=4321, error, node, weights"
-        value={path.value === '/jobs' ? (query.value.get('q') ?? '') : ''}
+        value={typed ?? searched}
         spellcheck={false}
         list="search-words"
-        onInput={(event) => onTyped(event.currentTarget.value)}
+        onInput={({ currentTarget: { value } }) => {
+          setTyped(value)
+          onTyped(value)
+        }}
         onKeyDown={(event) => {
           if (event.key === 'Escape') field.current?.blur()
         }}
