@@ -309,6 +309,19 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
     { account_id: 'ann', key: 'a', value: 'ü', created_at: 1000, job_id: LIVE, expires_at: 5 * DAY },
     { account_id: 'ann', key: 'a', value: 'ü', created_at: 1000, job_id: HIDDEN, expires_at: 40 * DAY },
   ],
+  asset_import: [
+    {
+      ...{
+        id: 'import',
+        account_id: 'ann',
+        url: 'https://models.example/a',
+        name: 'a',
+        status: 'failed',
+        asset_id: null,
+      },
+      ...{ bytes_total: 2 ** 33, bytes_done: 5, error: 'gone', created_at: 1, changed_at: 2, expires_at: 3 },
+    },
+  ],
   output: [
     {
       ...{
