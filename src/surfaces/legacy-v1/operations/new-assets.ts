@@ -47,8 +47,7 @@ export function postAsset(api: Api, deps: OperationDeps): void {
           return toFields(readAssetForm(form.fields), form.fileName)
         },
       })
-      // What is there already under the id leaves the file unread.
-      form.abandon()
+      await readRest(form.file, deps.limits.maxUploadBytes)
       return created
     } catch (error) {
       form.abandon()
@@ -151,7 +150,16 @@ function noTask(): ServiceError {
   return new ServiceError('not_found', 'there is no task with this id')
 }
 
-/** It must stand before the file: an asset that is there already is not sent a second time. */
+/** An asset that was there already has left its file unread; its sender waits until all of it is taken. */
+async function readRest(file: AsyncIterable<Uint8Array>, maxBytes: number): Promise<void> {
+  let bytes = 0
+  for await (const chunk of file) {
+    bytes += chunk.byteLength
+    if (bytes > maxBytes) throw new ServiceError('payload_too_large', `a file may have at most ${maxBytes} bytes`)
+  }
+}
+
+/** It must stand before the file: what comes with the id of an asset that is there already is not kept. */
 function readChosenId({ fields }: MultipartForm): string | null {
   const id = fields.get('id')?.[0] ?? null
   if (id === null || isUuid(id)) return id

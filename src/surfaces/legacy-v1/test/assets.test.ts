@@ -72,12 +72,13 @@ describe('the library', () => {
     assert.equal(temp.json.loader_path, 'b.png [temp]')
   })
 
-  test('a file may be given its id beforehand: sent again, it is answered without being read', async () => {
+  test('a file may be given its id beforehand: what is sent again under it is not kept', async () => {
     const id = crypto.randomUUID()
     const first = await add(client, 'with an id', { id, tags: 'input' }, 'id.png')
     assert.deepEqual([first.status, first.json.id], [201, id])
     const again = await add(client, 'other bytes', { id, tags: 'input' }, 'other.png')
     assert.deepEqual([again.status, again.json.id, again.json.name], [200, id, 'id.png'])
+    assert.equal((await client.get('/view?filename=other.png&type=input')).status, 404)
     const form = new FormData()
     form.append('file', new Blob(['x']), 'x.png')
     form.append('id', crypto.randomUUID())
