@@ -5,6 +5,7 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
 const REQUIRED_MAJOR = 24
+const SERVICE_WAIT_MS = 1000
 
 if (Number(process.versions.node.split('.')[0]) < REQUIRED_MAJOR) {
   process.stderr.write(
@@ -49,4 +50,16 @@ const code = await main({
   },
   exitNow: (status) => process.exit(status),
 })
+await untilTaken()
 process.exit(code)
+
+/** An end before a slow reader has taken everything would cut it off. A service does not wait for long: its lines may have no reader. */
+async function untilTaken(): Promise<void> {
+  const isService = ['serve', 'work'].includes(process.argv[2] ?? 'serve')
+  if (isService) setTimeout(() => process.exit(code), SERVICE_WAIT_MS)
+  for (const stream of [process.stdout, process.stderr]) {
+    // One that has gone takes nothing more.
+    stream.on('error', () => {})
+    if (stream.writableLength > 0) await new Promise((resolve) => stream.write('', resolve))
+  }
+}
